@@ -1,0 +1,1 @@
+"""Plan to Pulumi: declare, drive, collect events, recover."""
