@@ -63,9 +63,7 @@ def install_official(home: Path, version: PulumiVersion, tell: Tell) -> Path:
     Raises ToolchainError within seconds where the download cannot be reached, and after five minutes at most.
     """
     try:
-        urllib.request.urlopen(
-            urllib.request.Request(INSTALLER_ADDRESS, method="HEAD"), timeout=PROBE_SECONDS
-        ).close()
+        urllib.request.urlopen(urllib.request.Request(INSTALLER_ADDRESS, method="HEAD"), timeout=PROBE_SECONDS).close()
     except OSError as error:
         reason = getattr(error, "reason", error)
         raise ToolchainError(f"Pulumi's installer cannot be downloaded: {reason}") from error

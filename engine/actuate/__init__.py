@@ -1,0 +1,1 @@
+"""Cordon, taint and evict through the Kubernetes API."""

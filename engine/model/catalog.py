@@ -1,0 +1,74 @@
+"""Instance types and their offerings. catalog/ makes them from the data file and live answers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import date
+
+from attrs import frozen
+
+from engine.model.money import UsdPerHour
+from engine.model.quantity import Resources
+
+
+@frozen
+class InstanceType:
+    """An EC2 instance type.
+
+    ``memory_bytes`` is nominal. ``accelerators`` holds whole devices by Kubernetes resource (``nvidia.com/gpu``): a
+    fractional GPU (g6f) is not in it, and ``is_accelerated`` still says true, so that CPU-only pods stay away.
+    ``labels`` are the well-known labels that Karpenter gives the type, zone and capacity type apart.
+    """
+
+    name: str
+    arch: str
+    vcpus: int
+    memory_bytes: int
+    accelerators: Resources
+    is_accelerated: bool
+    accelerator_memory_bytes: int
+    local_nvme_bytes: int
+    max_pods: int
+    network_gbps: float
+    efa_interfaces: int
+    labels: Mapping[str, str]
+
+
+@frozen
+class Offering:
+    """One instance type in one zone at one capacity type. ``usd_per_hour`` None: no known price, so never bought.
+
+    The price is the instance's alone; a node's price adds its EBS volumes.
+    """
+
+    instance_type: str
+    zone: str
+    capacity_type: str
+    usd_per_hour: UsdPerHour | None
+
+    @property
+    def key(self) -> str:
+        """The ledger's key: the same on write and on read."""
+        return f"{self.instance_type}/{self.zone}/{self.capacity_type}"
+
+
+@frozen
+class Catalog:
+    """What one environment can buy. ``source`` names the data and ``as_of`` its date; ``digest`` is of the content.
+
+    ``ebs_usd_per_gib_month`` etc. price a node's volumes. ``zone_ids`` maps the zone's name to its id.
+    """
+
+    region: str
+    source: str
+    as_of: date
+    instance_types: tuple[InstanceType, ...]
+    offerings: tuple[Offering, ...]
+    zone_ids: Mapping[str, str]
+    ebs_usd_per_gib_month: Mapping[str, float]
+    ebs_usd_per_extra_iops_month: float
+    ebs_usd_per_extra_throughput_mib_month: float
+    digest: str
+
+    def instance_type(self, name: str) -> InstanceType | None:
+        return next((found for found in self.instance_types if found.name == name), None)

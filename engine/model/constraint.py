@@ -1,0 +1,96 @@
+"""What a pod or pool demands of a node: requirements, taints, tolerations. Values only; scheduling/ has the algebra."""
+
+from __future__ import annotations
+
+from enum import Enum
+
+from attrs import frozen
+
+
+class Operator(str, Enum):
+    IN = "In"
+    NOT_IN = "NotIn"
+    EXISTS = "Exists"
+    DOES_NOT_EXIST = "DoesNotExist"
+    GT = "Gt"
+    LT = "Lt"
+    GTE = "Gte"
+    LTE = "Lte"
+
+
+@frozen
+class Requirement:
+    """One line of a node affinity term or of a pool's requirements. ``min_values`` is Karpenter's minValues."""
+
+    key: str
+    operator: Operator
+    values: tuple[str, ...] = ()
+    min_values: int | None = None
+
+    def admits(self, value: str | None) -> bool:
+        """Whether a node whose label has this value (None: no such label) meets the requirement.
+
+        NotIn and DoesNotExist hold for an absent label, as in Kubernetes; a bound fails on a value that is no integer.
+        """
+        match self.operator:
+            case Operator.IN:
+                return value in self.values
+            case Operator.NOT_IN:
+                return value not in self.values
+            case Operator.EXISTS:
+                return value is not None
+            case Operator.DOES_NOT_EXIST:
+                return value is None
+        return value is not None and self._bounds(value)
+
+    def _bounds(self, value: str) -> bool:
+        try:
+            number, bound = int(value), int(self.values[0])
+        except (ValueError, IndexError):
+            return False
+        match self.operator:
+            case Operator.GT:
+                return number > bound
+            case Operator.LT:
+                return number < bound
+            case Operator.GTE:
+                return number >= bound
+            case _:
+                return number <= bound
+
+    def __str__(self) -> str:
+        return " ".join(part for part in (self.key, self.operator.value, ",".join(self.values)) if part)
+
+
+class TaintEffect(str, Enum):
+    NO_SCHEDULE = "NoSchedule"
+    PREFER_NO_SCHEDULE = "PreferNoSchedule"
+    NO_EXECUTE = "NoExecute"
+
+
+@frozen
+class Taint:
+    key: str
+    value: str
+    effect: TaintEffect
+
+    def __str__(self) -> str:
+        return f"{self.key}={self.value}:{self.effect.value}" if self.value else f"{self.key}:{self.effect.value}"
+
+
+@frozen
+class Toleration:
+    """A pod's toleration; an empty ``key`` with ``exists`` tolerates everything, no ``effect`` every effect."""
+
+    key: str = ""
+    exists: bool = False
+    value: str = ""
+    effect: TaintEffect | None = None
+
+    def tolerates(self, taint: Taint) -> bool:
+        """The rule of k8s.io/api core/v1 Toleration.ToleratesTaint."""
+        if self.effect is not None and self.effect is not taint.effect:
+            return False
+        if self.key and self.key != taint.key:
+            return False
+        return self.exists or (bool(self.key) and self.value == taint.value)

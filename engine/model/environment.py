@@ -1,0 +1,107 @@
+"""An environment: one cluster, one account, one main Pulumi stack. policy/ reads it from its stack file."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from decimal import Decimal
+from enum import Enum
+
+from attrs import field, frozen
+
+from engine.model.money import UsdPerHour
+from engine.model.quantity import NOTHING, Resources
+
+
+class NetworkMode(str, Enum):
+    OWNED = "owned"
+    EXISTING = "existing"
+
+
+@frozen
+class Network:
+    """``owned``: the environment creates a VPC of ``cidr`` with a subnet in each of ``zones``; ``existing``: looked up.
+
+    ``zones`` maps zone names to zone ids (``us-east-1b: use1-az1``); the mapping differs between accounts.
+    ``discovery_tags`` are put on what is owned, so that the node classes' selectors match it.
+    """
+
+    mode: NetworkMode
+    zones: Mapping[str, str]
+    cidr: str = "10.0.0.0/16"
+    discovery_tags: Mapping[str, str] = field(factory=dict)
+
+
+@frozen
+class Cluster:
+    """The Kubernetes cluster that nodes join, and how we reach it.
+
+    ``certificate_authority`` is base64 PEM, as in a kubeconfig. ``kubeconfig`` and ``context`` None: the default ones.
+    ``owns_access_entry``: this environment makes the EKS access entry of the node role.
+    """
+
+    name: str
+    endpoint: str
+    certificate_authority: str
+    service_cidr: str
+    kubeconfig: str | None = None
+    context: str | None = None
+    owns_access_entry: bool = False
+
+
+@frozen
+class Caps:
+    """What one pass may do at most, whatever the policy says."""
+
+    launches: int = 100
+    removals: int = 10
+    added_usd_per_hour: UsdPerHour = UsdPerHour(500_000_000)
+
+
+@frozen
+class Pricing:
+    """``overrides`` are dollars an hour by ``TYPE/CAPACITY-TYPE`` (``g5.xlarge/on-demand``) or by type alone (on-demand).
+
+    ``discounts`` are fractions off by capacity type (``on-demand: 0.2`` is 20 % off), for negotiated prices.
+    """
+
+    overrides: Mapping[str, UsdPerHour] = field(factory=dict)
+    discounts: Mapping[str, Decimal] = field(factory=dict)
+    file: str | None = None
+
+
+@frozen
+class Sandbox:
+    """The embedded environment: a simulated cluster of ``pods`` pods drawn with ``seed``, and EC2 on loopback.
+
+    ``manifests`` are further files whose pods the simulated cluster holds.
+    """
+
+    pods: int
+    seed: int = 1
+    manifests: tuple[str, ...] = ()
+
+
+@frozen
+class Environment:
+    """One stack file, as a value. ``endpoint_url`` None is AWS itself."""
+
+    name: str
+    region: str
+    cluster: Cluster
+    network: Network
+    policies: tuple[str, ...] = ("policies",)
+    default_node_class: str | None = None
+    limits: Mapping[str, Resources] = field(factory=dict)
+    caps: Caps = Caps()
+    pricing: Pricing = Pricing()
+    tags: Mapping[str, str] = field(factory=dict)
+    node_role_policies: tuple[str, ...] = ()
+    endpoint_url: str | None = None
+    sandbox: Sandbox | None = None
+    store: str = ".nodewright"
+    backend: str | None = None
+    vm_memory_overhead_percent: Decimal = Decimal("0.075")
+
+    def pool_limits(self, pool: str, declared: Resources) -> Resources:
+        """A pool's limits with this environment's overrides laid over those in its file."""
+        return Resources({**declared, **self.limits.get(pool, NOTHING)})

@@ -1,0 +1,92 @@
+"""The label, taint and annotation keys that Kubernetes, Karpenter and Nodewright define, and the tags on instances."""
+
+ARCH = "kubernetes.io/arch"
+OS = "kubernetes.io/os"
+HOSTNAME = "kubernetes.io/hostname"
+INSTANCE_TYPE = "node.kubernetes.io/instance-type"
+REGION = "topology.kubernetes.io/region"
+ZONE = "topology.kubernetes.io/zone"
+ZONE_ID = "topology.k8s.aws/zone-id"
+CAPACITY_TYPE = "karpenter.sh/capacity-type"
+NODE_POOL = "karpenter.sh/nodepool"
+DO_NOT_DISRUPT = "karpenter.sh/do-not-disrupt"
+DISRUPTED_TAINT = "karpenter.sh/disrupted"
+REGISTERED = "karpenter.sh/registered"
+INITIALIZED = "karpenter.sh/initialized"
+NODE_CLASS = "karpenter.k8s.aws/ec2nodeclass"
+
+ON_DEMAND = "on-demand"
+SPOT = "spot"
+RESERVED = "reserved"
+
+# Older names of the same facts (Karpenter normalises them in pkg/apis/v1/labels.go).
+ALIASES = {
+    "failure-domain.beta.kubernetes.io/zone": ZONE,
+    "failure-domain.beta.kubernetes.io/region": REGION,
+    "beta.kubernetes.io/arch": ARCH,
+    "beta.kubernetes.io/os": OS,
+    "beta.kubernetes.io/instance-type": INSTANCE_TYPE,
+}
+
+# Facts of an instance type, as the Karpenter AWS provider labels them (pkg/apis/v1/labels.go there).
+INSTANCE_CATEGORY = "karpenter.k8s.aws/instance-category"
+INSTANCE_FAMILY = "karpenter.k8s.aws/instance-family"
+INSTANCE_GENERATION = "karpenter.k8s.aws/instance-generation"
+INSTANCE_SIZE = "karpenter.k8s.aws/instance-size"
+INSTANCE_CPU = "karpenter.k8s.aws/instance-cpu"
+INSTANCE_CPU_MANUFACTURER = "karpenter.k8s.aws/instance-cpu-manufacturer"
+INSTANCE_MEMORY = "karpenter.k8s.aws/instance-memory"
+INSTANCE_NETWORK_BANDWIDTH = "karpenter.k8s.aws/instance-network-bandwidth"
+INSTANCE_LOCAL_NVME = "karpenter.k8s.aws/instance-local-nvme"
+INSTANCE_HYPERVISOR = "karpenter.k8s.aws/instance-hypervisor"
+INSTANCE_GPU_NAME = "karpenter.k8s.aws/instance-gpu-name"
+INSTANCE_GPU_MANUFACTURER = "karpenter.k8s.aws/instance-gpu-manufacturer"
+INSTANCE_GPU_COUNT = "karpenter.k8s.aws/instance-gpu-count"
+INSTANCE_GPU_MEMORY = "karpenter.k8s.aws/instance-gpu-memory"
+INSTANCE_ACCELERATOR_NAME = "karpenter.k8s.aws/instance-accelerator-name"
+INSTANCE_ACCELERATOR_MANUFACTURER = "karpenter.k8s.aws/instance-accelerator-manufacturer"
+INSTANCE_ACCELERATOR_COUNT = "karpenter.k8s.aws/instance-accelerator-count"
+
+INSTANCE_LABELS = frozenset(
+    {
+        INSTANCE_CATEGORY,
+        INSTANCE_FAMILY,
+        INSTANCE_GENERATION,
+        INSTANCE_SIZE,
+        INSTANCE_CPU,
+        INSTANCE_CPU_MANUFACTURER,
+        INSTANCE_MEMORY,
+        INSTANCE_NETWORK_BANDWIDTH,
+        INSTANCE_LOCAL_NVME,
+        INSTANCE_HYPERVISOR,
+        INSTANCE_GPU_NAME,
+        INSTANCE_GPU_MANUFACTURER,
+        INSTANCE_GPU_COUNT,
+        INSTANCE_GPU_MEMORY,
+        INSTANCE_ACCELERATOR_NAME,
+        INSTANCE_ACCELERATOR_MANUFACTURER,
+        INSTANCE_ACCELERATOR_COUNT,
+    }
+)
+# Karpenter's well-known keys: a requirement may name them although no pool defines them.
+WELL_KNOWN = INSTANCE_LABELS | {
+    ARCH,
+    OS,
+    INSTANCE_TYPE,
+    REGION,
+    ZONE,
+    ZONE_ID,
+    CAPACITY_TYPE,
+    NODE_POOL,
+}
+
+# Ours, on NodePools. Karpenter ignores annotations that it does not know, so the files stay its own.
+MIN_NODES = "nodewright.dev/min-nodes"
+OPEN_TO_ALL_PODS = "nodewright.dev/open-to-all-pods"
+
+# Tags on instances, present from the RunInstances call on.
+TAG_CLAIM = "nodewright.dev/claim"
+TAG_NODE_POOL = "karpenter.sh/nodepool"
+TAG_ENVIRONMENT = "nodewright.dev/environment"
+TAG_DOCUMENT_VERSION = "nodewright.dev/document-version"
+TAG_NAME = "Name"

@@ -1,0 +1,133 @@
+"""The plan: everything one pass would do, and a reason for all that it would not."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from enum import Enum
+
+from attrs import frozen
+
+from engine.model.claim import Claim
+from engine.model.document import DesiredDocument, RemovalRecord
+from engine.model.ledger import Ledger
+from engine.model.money import UsdPerHour
+from engine.model.pod import PodKey
+from engine.model.refusal import LostOffering, PoolRefusal, Refusal, StayReason
+
+SCHEMA_VERSION = 1
+
+
+class LaunchReason(str, Enum):
+    PENDING_PODS = "PendingPods"
+    BASE_CAPACITY = "BaseCapacity"
+
+
+@frozen
+class Launch:
+    """One new machine. ``pods`` are those it is planned for; ``lost`` the next-best offerings, cheapest first."""
+
+    claim: Claim
+    reason: LaunchReason
+    pods: tuple[PodKey, ...] = ()
+    lost: tuple[LostOffering, ...] = ()
+
+
+class RemovalPhase(str, Enum):
+    """A removal takes passes: MARK cordons and taints the node and evicts what is left; RELEASE lets the machine go."""
+
+    MARK = "mark"
+    RELEASE = "release"
+
+
+@frozen
+class Removal:
+    record: RemovalRecord
+    phase: RemovalPhase
+    pods: tuple[PodKey, ...] = ()
+
+
+@frozen
+class Kept:
+    """A machine that stays, with the first reason that keeps it."""
+
+    claim: str
+    node: str | None
+    node_pool: str
+    instance_type: str
+    zone: str
+    capacity_type: str
+    usd_per_hour: UsdPerHour
+    reason: StayReason
+
+
+@frozen
+class Placement:
+    """A pending pod that fits on what is there: a node, or a claim in flight."""
+
+    pod: PodKey
+    node: str | None
+    claim: str | None
+
+
+@frozen
+class Unplaced:
+    """A pending pod that gets nothing in this plan; one refusal for each pool, best first."""
+
+    pod: PodKey
+    refusals: tuple[PoolRefusal, ...]
+
+
+@frozen
+class BaseShortfall:
+    """A pool that keeps fewer nodes than its base capacity, and why no more are launched."""
+
+    node_pool: str
+    wanted: int
+    have: int
+    refusal: Refusal
+
+
+@frozen
+class LimitUse:
+    """How much of a pool's limit runs, is launching and is planned; amounts in base units."""
+
+    node_pool: str
+    resource: str
+    limit: int
+    used: int
+    planned: int
+
+
+@frozen
+class Plan:
+    """Same inputs, byte-identical plan. ``hash`` is of the canonical JSON of everything but itself and ``decided_at``.
+
+    ``document`` is the desired document that this plan proposes; equal to the published one when nothing changes but
+    the version. ``base_version`` is the version it was decided on, 0 when none was published.
+    ``ledger`` is the memory that the next pass starts from.
+    """
+
+    environment: str
+    decided_at: datetime
+    base_version: int
+    policy_digest: str
+    catalog_digest: str
+    launches: tuple[Launch, ...]
+    removals: tuple[Removal, ...]
+    kept: tuple[Kept, ...]
+    placements: tuple[Placement, ...]
+    unplaced: tuple[Unplaced, ...]
+    base_shortfalls: tuple[BaseShortfall, ...]
+    limits: tuple[LimitUse, ...]
+    usd_per_hour_before: UsdPerHour
+    usd_per_hour_after: UsdPerHour
+    document: DesiredDocument
+    foundation_changes: bool
+    ledger: Ledger
+    hash: str = ""
+    schema: int = SCHEMA_VERSION
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is nothing to do: no launch, no removal, and the foundation stands as declared."""
+        return not (self.launches or self.removals or self.foundation_changes)

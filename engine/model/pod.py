@@ -1,0 +1,90 @@
+"""Pods and the daemonsets that put one on each node."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from enum import Enum
+
+from attrs import field, frozen
+
+from engine.model.constraint import Requirement, Toleration
+from engine.model.quantity import NOTHING, Resources
+
+
+class PodPhase(str, Enum):
+    PENDING = "Pending"
+    RUNNING = "Running"
+    SUCCEEDED = "Succeeded"
+    FAILED = "Failed"
+    UNKNOWN = "Unknown"
+
+
+@frozen
+class Owner:
+    """The controller of a pod, such as ``ReplicaSet`` ``llm-7d9c``."""
+
+    kind: str
+    name: str
+
+
+@frozen(order=True)
+class PodKey:
+    namespace: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.namespace}/{self.name}"
+
+
+@frozen
+class Placing:
+    """What decides where a pod may go; equal values are placed alike, so pods group by it.
+
+    ``requests`` are effective requests in base units (containers, init containers, sidecars, overhead; one ``pods``).
+    ``affinity_terms`` are required node affinity: terms are ORed, requirements inside one are ANDed; ``()`` is none.
+    ``unsupported`` names constraints of the pod that this engine does not place yet: such a pod is refused, with them.
+    """
+
+    requests: Resources
+    node_selector: Mapping[str, str] = field(factory=dict)
+    affinity_terms: tuple[tuple[Requirement, ...], ...] = ()
+    tolerations: tuple[Toleration, ...] = ()
+    unsupported: tuple[str, ...] = ()
+
+
+@frozen
+class Pod:
+    key: PodKey
+    placing: Placing
+    created_at: datetime
+    phase: PodPhase = PodPhase.PENDING
+    node_name: str | None = None
+    labels: Mapping[str, str] = field(factory=dict)
+    owner: Owner | None = None
+    priority: int = 0
+    do_not_disrupt: bool = False
+    deleting: bool = False
+    scheduling_gated: bool = False
+
+    @property
+    def is_daemon(self) -> bool:
+        return self.owner is not None and self.owner.kind in ("DaemonSet", "Node")
+
+    @property
+    def is_finished(self) -> bool:
+        return self.phase in (PodPhase.SUCCEEDED, PodPhase.FAILED)
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether this pod wants a node: pending, bound nowhere, not going, not held back by a gate."""
+        waits = self.phase is PodPhase.PENDING and self.node_name is None
+        return waits and not (self.deleting or self.is_daemon or self.scheduling_gated)
+
+
+@frozen
+class DaemonSet:
+    """A daemonset's pod template: its requests are overhead on each node that it can run on."""
+
+    name: str
+    placing: Placing = Placing(requests=NOTHING)

@@ -1,0 +1,199 @@
+"""Policy as values: what may be bought, how much, and when a node may be disturbed. policy/ makes them from files."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import timedelta
+from enum import Enum
+
+from attrs import field, frozen
+
+from engine.model.constraint import Requirement, Taint
+from engine.model.diagnostic import Diagnostic, Position
+from engine.model.quantity import NOTHING, Resources
+
+
+class DisruptionReason(str, Enum):
+    EMPTY = "Empty"
+    UNDERUTILIZED = "Underutilized"
+    DRIFTED = "Drifted"
+    EXPIRED = "Expired"
+    INTERRUPTED = "Interrupted"
+    UNHEALTHY = "Unhealthy"
+    # Ours: the machine is gone already (Lost), never came (LaunchRefused), or a person asked (Destroyed).
+    LOST = "Lost"
+    LAUNCH_REFUSED = "LaunchRefused"
+    DESTROYED = "Destroyed"
+
+    @property
+    def is_voluntary(self) -> bool:
+        return self in (
+            DisruptionReason.EMPTY,
+            DisruptionReason.UNDERUTILIZED,
+            DisruptionReason.DRIFTED,
+            DisruptionReason.EXPIRED,
+        )
+
+
+class ConsolidationPolicy(str, Enum):
+    WHEN_EMPTY = "WhenEmpty"
+    WHEN_EMPTY_OR_UNDERUTILIZED = "WhenEmptyOrUnderutilized"
+    BALANCED = "Balanced"
+    NEVER = "Never"
+
+
+@frozen
+class Budget:
+    """One of a pool's disruption budgets. ``percent`` is of the pool's nodes, rounded up; or ``nodes`` absolute.
+
+    ``reasons`` empty means Underutilized, Empty and Drifted (Karpenter's rule). ``schedule`` is a 5-field cron line
+    in UTC and comes with ``duration``; both None means always.
+    """
+
+    nodes: int | None = None
+    percent: int | None = None
+    reasons: tuple[DisruptionReason, ...] = ()
+    schedule: str | None = None
+    duration: timedelta | None = None
+
+
+@frozen
+class Disruption:
+    """``consolidate_after`` None is Karpenter's ``Never``; ``budgets`` empty means unlimited."""
+
+    consolidation_policy: ConsolidationPolicy = ConsolidationPolicy.WHEN_EMPTY_OR_UNDERUTILIZED
+    consolidate_after: timedelta | None = timedelta(0)
+    budgets: tuple[Budget, ...] = (Budget(percent=10),)
+
+
+@frozen
+class NodePool:
+    """A Karpenter NodePool. ``limits`` may name any resource and ``nodes``; NOTHING is no limit.
+
+    ``expire_after`` and ``termination_grace_period`` None mean never. ``replicas`` makes a static pool;
+    ``min_nodes`` (our annotation) keeps base capacity in a dynamic one.
+    """
+
+    name: str
+    node_class: str
+    position: Position
+    weight: int = 0
+    requirements: tuple[Requirement, ...] = ()
+    labels: Mapping[str, str] = field(factory=dict)
+    annotations: Mapping[str, str] = field(factory=dict)
+    taints: tuple[Taint, ...] = ()
+    startup_taints: tuple[Taint, ...] = ()
+    limits: Resources = NOTHING
+    disruption: Disruption = Disruption()
+    expire_after: timedelta | None = None
+    termination_grace_period: timedelta | None = None
+    replicas: int | None = None
+    min_nodes: int = 0
+    open_to_all_pods: bool = False
+
+    @property
+    def base_nodes(self) -> int:
+        """How many nodes the pool keeps without any pod."""
+        return self.replicas if self.replicas is not None else self.min_nodes
+
+    @property
+    def is_static(self) -> bool:
+        return self.replicas is not None
+
+
+@frozen
+class SelectorTerm:
+    """One term of a subnet, security group or image selector: ``id`` or ``name`` alone, or all ``tags`` (``*`` = any).
+
+    ``alias`` (``al2023@latest``), ``owner`` and ``ssm_parameter`` are for images only.
+    """
+
+    tags: Mapping[str, str] = field(factory=dict)
+    id: str | None = None
+    name: str | None = None
+    alias: str | None = None
+    owner: str | None = None
+    ssm_parameter: str | None = None
+
+
+class AmiFamily(str, Enum):
+    AL2 = "AL2"
+    AL2023 = "AL2023"
+    BOTTLEROCKET = "Bottlerocket"
+    CUSTOM = "Custom"
+
+
+@frozen
+class BlockDevice:
+    """An EBS volume of a node. ``kms_key_id``, ``iops`` and ``throughput_mib_per_s`` None take EC2's default."""
+
+    device_name: str
+    volume_size_gib: int | None = None
+    volume_type: str = "gp3"
+    iops: int | None = None
+    throughput_mib_per_s: int | None = None
+    encrypted: bool | None = None
+    kms_key_id: str | None = None
+    snapshot_id: str | None = None
+    delete_on_termination: bool = True
+    is_root: bool = False
+
+
+@frozen
+class MetadataOptions:
+    """Karpenter's defaults: IMDSv2 only, one hop."""
+
+    http_endpoint: str = "enabled"
+    http_protocol_ipv6: str = "disabled"
+    http_put_response_hop_limit: int = 1
+    http_tokens: str = "required"
+
+
+@frozen
+class Kubelet:
+    """The kubelet settings that change what a node can hold."""
+
+    max_pods: int | None = None
+    pods_per_core: int | None = None
+    system_reserved: Resources = NOTHING
+    kube_reserved: Mapping[str, str] = field(factory=dict)
+    eviction_hard: Mapping[str, str] = field(factory=dict)
+    cluster_dns: tuple[str, ...] = ()
+
+
+@frozen
+class NodeClass:
+    """A Karpenter EC2NodeClass. Exactly one of ``role`` and ``instance_profile``, or neither: the environment's own."""
+
+    name: str
+    position: Position
+    ami_family: AmiFamily
+    ami_selector_terms: tuple[SelectorTerm, ...]
+    subnet_selector_terms: tuple[SelectorTerm, ...] = ()
+    security_group_selector_terms: tuple[SelectorTerm, ...] = ()
+    role: str | None = None
+    instance_profile: str | None = None
+    user_data: str = ""
+    tags: Mapping[str, str] = field(factory=dict)
+    block_devices: tuple[BlockDevice, ...] = ()
+    metadata_options: MetadataOptions = MetadataOptions()
+    kubelet: Kubelet = Kubelet()
+    instance_store_raid0: bool = False
+    associate_public_ip_address: bool | None = None
+    detailed_monitoring: bool = False
+
+
+@frozen
+class Policy:
+    """All policy of an environment. ``digest`` is of its meaning, so a comment in a file does not change it."""
+
+    node_pools: tuple[NodePool, ...]
+    node_classes: tuple[NodeClass, ...]
+    digest: str = ""
+    warnings: tuple[Diagnostic, ...] = ()
+
+    def node_class(self, name: str) -> NodeClass | None:
+        return next((found for found in self.node_classes if found.name == name), None)
+
+    def node_pool(self, name: str) -> NodePool | None:
+        return next((found for found in self.node_pools if found.name == name), None)

@@ -1,0 +1,253 @@
+"""Why a pod got nothing, why a pool keeps less than it should: typed, with numbers. report/ puts them into words."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import ClassVar
+
+from attrs import frozen
+
+from engine.model.money import UsdPerHour
+
+
+@frozen
+class TaintNotTolerated:
+    """The pod does not tolerate one of the pool's taints."""
+
+    code: ClassVar[str] = "taint-not-tolerated"
+    taint: str
+
+
+@frozen
+class RequirementMismatch:
+    """The pod's requirement and what the pool offers have no value in common. ``offered`` may be empty: undefined."""
+
+    code: ClassVar[str] = "requirement-mismatch"
+    key: str
+    wanted: str
+    offered: str
+
+
+@frozen
+class NoTypeFits:
+    """No permitted type has enough of one resource: the pod asks ``needed``, daemons apart; the best has ``largest``.
+
+    Amounts are in base units. ``largest_type`` is the type that has most of it; ``daemon_overhead`` is taken off.
+    """
+
+    code: ClassVar[str] = "no-type-fits"
+    resource: str
+    needed: int
+    largest: int
+    largest_type: str
+    daemon_overhead: int = 0
+
+
+@frozen
+class AcceleratorNotOffered:
+    """No permitted type carries the accelerator asked for; ``offered`` are those that they do carry."""
+
+    code: ClassVar[str] = "accelerator-not-offered"
+    resource: str
+    offered: tuple[str, ...]
+    families: tuple[str, ...] = ()
+
+
+@frozen
+class NoPermittedType:
+    """The pool's and the pod's requirements together leave no instance type of the catalog.
+
+    ``decisive`` is the requirement that removed the last of them.
+    """
+
+    code: ClassVar[str] = "no-permitted-type"
+    decisive: str
+
+
+@frozen
+class GpuPoolClosed:
+    """A pod without an accelerator request does not go onto an accelerated node unless the pool is open to it."""
+
+    code: ClassVar[str] = "gpu-pool-closed"
+
+
+@frozen
+class LimitReached:
+    """The pool's limit holds it back: ``used`` runs or launches, ``planned`` is this plan's, ``needed`` the least more."""
+
+    code: ClassVar[str] = "limit-reached"
+    resource: str
+    limit: int
+    used: int
+    planned: int
+    needed: int
+
+
+@frozen
+class CapReached:
+    """One pass's cap on launches or on added dollars an hour; the next pass goes on."""
+
+    code: ClassVar[str] = "cap-reached"
+    cap: str
+    limit: str
+
+
+@frozen
+class OfferingsUnavailable:
+    """Every offering that would do has refused a launch lately; the first comes back at ``until``."""
+
+    code: ClassVar[str] = "offerings-unavailable"
+    offerings: int
+    until: datetime
+    refusals: int
+    last_code: str
+
+
+@frozen
+class NoOffering:
+    """Types would fit, but none is sold in the zones and capacity types that are permitted, or none has a price."""
+
+    code: ClassVar[str] = "no-offering"
+    types: int
+    unpriced: int
+
+
+@frozen
+class PoolNotReady:
+    """The pool cannot launch: its node class is unknown, or a selector of it matches nothing."""
+
+    code: ClassVar[str] = "pool-not-ready"
+    why: str
+
+
+@frozen
+class PoolIsStatic:
+    """A pool with replicas makes no node for a pod."""
+
+    code: ClassVar[str] = "pool-is-static"
+
+
+@frozen
+class UnsupportedConstraint:
+    """The pod uses a constraint that this engine does not place yet, so it would only guess."""
+
+    code: ClassVar[str] = "unsupported-constraint"
+    constraints: tuple[str, ...]
+
+
+Refusal = (
+    TaintNotTolerated
+    | RequirementMismatch
+    | NoTypeFits
+    | AcceleratorNotOffered
+    | NoPermittedType
+    | GpuPoolClosed
+    | LimitReached
+    | CapReached
+    | OfferingsUnavailable
+    | NoOffering
+    | PoolNotReady
+    | PoolIsStatic
+    | UnsupportedConstraint
+)
+
+
+@frozen
+class BelowConsolidateAfter:
+    """An empty node that has not stood empty long enough."""
+
+    code: ClassVar[str] = "consolidate-after"
+    empty_since: datetime
+    until: datetime
+
+
+@frozen
+class InUse:
+    """The node has ``pods`` pods that are not daemons, or is needed by pods of this plan."""
+
+    code: ClassVar[str] = "in-use"
+    pods: int
+    planned: int
+
+
+@frozen
+class BudgetExhausted:
+    code: ClassVar[str] = "budget-exhausted"
+    budget: str
+    allowed: int
+    used: int
+
+
+@frozen
+class BaseCapacity:
+    """The pool keeps ``nodes`` nodes without pods."""
+
+    code: ClassVar[str] = "base-capacity"
+    nodes: int
+
+
+@frozen
+class DoNotDisrupt:
+    """The node, or ``pod`` on it, carries the do-not-disrupt annotation."""
+
+    code: ClassVar[str] = "do-not-disrupt"
+    pod: str = ""
+
+
+@frozen
+class ConsolidationOff:
+    """The pool's policy never removes it: consolidation Never, consolidateAfter Never, or the pool is static."""
+
+    code: ClassVar[str] = "consolidation-off"
+    why: str
+
+
+@frozen
+class PoolUnknown:
+    """No policy file names the claim's pool any more. That removes nothing."""
+
+    code: ClassVar[str] = "pool-unknown"
+    node_pool: str
+
+
+@frozen
+class NotInitialized:
+    """The machine is launching or its node is not ready."""
+
+    code: ClassVar[str] = "not-initialized"
+
+
+@frozen
+class RemovalCap:
+    code: ClassVar[str] = "removal-cap"
+    cap: int
+
+
+StayReason = (
+    BelowConsolidateAfter
+    | InUse
+    | BudgetExhausted
+    | BaseCapacity
+    | DoNotDisrupt
+    | ConsolidationOff
+    | PoolUnknown
+    | NotInitialized
+    | RemovalCap
+)
+
+
+@frozen
+class PoolRefusal:
+    """One pool's refusal of one pod; ``node_pool`` empty: a refusal that is no pool's."""
+
+    node_pool: str
+    refusal: Refusal
+
+
+@frozen
+class LostOffering:
+    """An offering that would have done and lost: dearer by ``extra_usd_per_hour``."""
+
+    offering: str
+    usd_per_hour: UsdPerHour
+    extra_usd_per_hour: UsdPerHour

@@ -1,0 +1,50 @@
+"""What was seen at one moment. Frozen, and serialisable, so that any decision can be made again from its file."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+
+from attrs import field, frozen
+
+from engine.model.document import DesiredDocument
+from engine.model.ledger import Ledger
+from engine.model.node import Instance, Node
+from engine.model.pod import DaemonSet, Pod
+
+
+@frozen
+class ResolvedSubnet:
+    id: str
+    zone: str
+    available_ip_count: int
+    tags: Mapping[str, str] = field(factory=dict)
+
+
+@frozen
+class CloudFacts:
+    """What a node class's selectors resolved to, and this environment's instances.
+
+    ``subnets`` and ``security_group_ids`` are by node class, only where the network exists already and is looked up.
+    ``images`` are by node class, then by image variant (``standard-amd64``, ``nvidia-amd64``, …): an AMI id.
+    ``instances`` are all that carry the environment's tag; ``absent_claims`` are claims whose recorded instance EC2
+    says, when asked by its id, does not exist or is terminated: absence from a list is no such proof.
+    """
+
+    instances: tuple[Instance, ...] = ()
+    absent_claims: tuple[str, ...] = ()
+    subnets: Mapping[str, tuple[ResolvedSubnet, ...]] = field(factory=dict)
+    security_group_ids: Mapping[str, tuple[str, ...]] = field(factory=dict)
+    images: Mapping[str, Mapping[str, str]] = field(factory=dict)
+
+
+@frozen
+class Snapshot:
+    environment: str
+    taken_at: datetime
+    pods: tuple[Pod, ...] = ()
+    nodes: tuple[Node, ...] = ()
+    daemon_sets: tuple[DaemonSet, ...] = ()
+    cloud: CloudFacts = CloudFacts()
+    document: DesiredDocument | None = None
+    ledger: Ledger = Ledger()

@@ -1,0 +1,1 @@
+"""Kubernetes, EC2 and stored state to a Snapshot. Reads only."""

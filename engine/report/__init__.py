@@ -1,0 +1,1 @@
+"""Tables, JSON and Markdown, from Plan and Outcome only."""
