@@ -59,7 +59,7 @@ class Caps:
 
 @frozen
 class Pricing:
-    """``overrides`` are dollars an hour by ``TYPE/CAPACITY-TYPE`` (``g5.xlarge/on-demand``) or by type alone (on-demand).
+    """``overrides`` are dollars an hour by ``TYPE/CAPACITY-TYPE`` (``g5.xlarge/spot``), or by type alone: on-demand.
 
     ``discounts`` are fractions off by capacity type (``on-demand: 0.2`` is 20 % off), for negotiated prices.
     """
