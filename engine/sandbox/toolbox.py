@@ -1,0 +1,51 @@
+"""Launchers that let Pulumi's engine find the stand-ins on PATH under the plugins' own names."""
+
+import shlex
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+
+import engine
+
+LANGUAGE_HOST = "pulumi-language-python"
+AWS_PLUGIN = "pulumi-resource-aws"
+
+_MODULES = {LANGUAGE_HOST: "engine.sandbox.language_host", AWS_PLUGIN: "engine.sandbox.aws"}
+
+# engine.converge.toolchain looks for these words, so that a launcher is never taken for the official plugin.
+MARK = "nodewright stand-in"
+
+
+def stand_in_bin(folder: Path, names: Iterable[str] = (LANGUAGE_HOST, AWS_PLUGIN)) -> Path:
+    """Write a launcher for each of `names` into `folder`, to be put first on PATH, and remove the others.
+
+    Only what is asked for is written: where an official plugin exists, a stand-in must not hide it. The
+    launchers use the interpreter that runs now. Returns `folder`. Raises KeyError for a name that has no
+    stand-in.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    wanted = set(names)
+    for name in wanted:
+        _write_launcher(folder / name, _MODULES[name])
+    for name in _MODULES.keys() - wanted:
+        (folder / name).unlink(missing_ok=True)
+    return folder
+
+
+def _write_launcher(file: Path, module: str) -> None:
+    # `exec` makes the plugin the engine's own child: signals reach it, and it sees the engine die.
+    # The package's folder goes through the environment because the program's folder becomes the working one.
+    source = Path(engine.__file__).resolve().parent.parent
+    text = (
+        "#!/bin/sh\n"
+        f"# {MARK} for {file.name}: see engine/sandbox\n"
+        f"PYTHONPATH={shlex.quote(str(source))}${{PYTHONPATH:+:$PYTHONPATH}}\n"
+        "export PYTHONPATH\n"
+        f'exec {shlex.quote(sys.executable)} -m {module} "$@"\n'
+    )
+    if file.is_file() and file.read_text(encoding="utf-8") == text:
+        return
+    unfinished = file.with_name(f".{file.name}.part")
+    unfinished.write_text(text, encoding="utf-8")
+    unfinished.chmod(0o755)
+    unfinished.rename(file)
