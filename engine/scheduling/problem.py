@@ -1,0 +1,100 @@
+"""The question put to the scheduler, and its answer. Both are values; decide.py makes one and reads the other."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from attrs import field, frozen
+
+from engine.model.catalog import InstanceType, Offering
+from engine.model.constraint import Taint
+from engine.model.environment import Caps
+from engine.model.ledger import Unavailable
+from engine.model.money import UsdPerHour
+from engine.model.plan import BaseShortfall, LimitUse, Placement, Unplaced
+from engine.model.pod import DaemonSet, Pod, PodKey
+from engine.model.policy import NodePool
+from engine.model.quantity import Resources
+from engine.model.refusal import LostOffering, PoolNotReady
+
+
+@frozen
+class NodeOption:
+    """One way for a pool to make a node: an offering that its own requirements permit, with the node it gives.
+
+    ``capacity`` counts against limits, ``allocatable`` is for pods and daemons; ``usd_per_hour`` includes EBS and is
+    None for an offering without a price, which is never bought. ``labels`` are the node's: type, zone, capacity type,
+    pool and pool labels. ``is_available`` is the ledger's word.
+    """
+
+    instance_type: InstanceType
+    offering: Offering
+    capacity: Resources
+    allocatable: Resources
+    usd_per_hour: UsdPerHour | None
+    labels: Mapping[str, str]
+    is_available: bool = True
+
+
+@frozen
+class PoolState:
+    """A pool and what it has: ``used`` is the capacity of all that runs or is launching, ``nodes`` counted in it.
+
+    ``limits`` are in force here (stack overrides applied). ``nodes`` is how many claims it keeps after this plan's
+    removals. ``not_ready`` bars launches and says why.
+    """
+
+    pool: NodePool
+    limits: Resources
+    used: Resources
+    options: tuple[NodeOption, ...]
+    nodes: int = 0
+    not_ready: PoolNotReady | None = None
+
+
+@frozen
+class ExistingNode:
+    """A node, or a claim whose node has not registered, with the room that is left on it.
+
+    ``room`` is allocatable less the requests of bound pods and of daemons still to come. Nodes that are not ours have
+    no ``claim``; claims in flight have no ``node``. Nodes that are cordoned or leaving are not given at all.
+    """
+
+    node: str | None
+    claim: str | None
+    labels: Mapping[str, str]
+    taints: tuple[Taint, ...]
+    room: Resources
+    is_accelerated: bool = False
+
+
+@frozen
+class Problem:
+    """``pods`` wait for a node. Order of any tuple here changes nothing in the solution."""
+
+    pods: tuple[Pod, ...]
+    existing: tuple[ExistingNode, ...]
+    pools: tuple[PoolState, ...]
+    daemon_sets: tuple[DaemonSet, ...] = ()
+    caps: Caps = Caps()
+    unavailable: Mapping[str, Unavailable] = field(factory=dict)
+
+
+@frozen
+class NewNode:
+    """One node to launch, with the pods that it is for (none: base capacity) and the offerings that lost."""
+
+    node_pool: str
+    option: NodeOption
+    pods: tuple[PodKey, ...]
+    for_base_capacity: bool = False
+    lost: tuple[LostOffering, ...] = ()
+
+
+@frozen
+class Solution:
+    placements: tuple[Placement, ...]
+    new_nodes: tuple[NewNode, ...]
+    unplaced: tuple[Unplaced, ...]
+    base_shortfalls: tuple[BaseShortfall, ...] = ()
+    limits: tuple[LimitUse, ...] = ()
