@@ -73,7 +73,7 @@ class GpuPoolClosed:
 
 @frozen
 class LimitReached:
-    """The pool's limit holds it back: ``used`` runs or launches, ``planned`` is this plan's, ``needed`` the least more."""
+    """A pool's limit: ``used`` runs or launches, ``planned`` is of this plan, ``needed`` the least more that would do."""
 
     code: ClassVar[str] = "limit-reached"
     resource: str
