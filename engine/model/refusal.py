@@ -73,7 +73,7 @@ class GpuPoolClosed:
 
 @frozen
 class LimitReached:
-    """A pool's limit: ``used`` runs or launches, ``planned`` is of this plan, ``needed`` the least more that would do."""
+    """A pool's limit: ``used`` runs or launches, ``planned`` this plan's, ``needed`` the least more that would do."""
 
     code: ClassVar[str] = "limit-reached"
     resource: str

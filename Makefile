@@ -1,0 +1,46 @@
+# Two commands: `make up` runs the main job on the embedded sandbox, `make test` runs the tests.
+ENV ?= sandbox
+VENV := .venv
+PYTHON ?= python3
+
+.PHONY: up test lint lock clean
+
+up: $(VENV)/.synced
+	$(VENV)/bin/nodewright up $(ENV)
+
+test: $(VENV)/.synced-dev lint
+	$(VENV)/bin/nodewright doctor --install
+	$(VENV)/bin/pytest $(PYTEST_ARGS)
+
+lint: $(VENV)/.synced-dev
+	$(VENV)/bin/ruff check engine tests tools __main__.py
+	$(VENV)/bin/ruff format --check engine tests tools __main__.py
+	$(VENV)/bin/mypy
+	$(VENV)/bin/lint-imports
+
+$(VENV)/bin/uv:
+	$(PYTHON) -c 'import sys; sys.exit("nodewright needs Python 3.11 or later; name one: make PYTHON=python3.12 ...") if sys.version_info < (3, 11) else None'
+	$(PYTHON) -m venv $(VENV)
+	$(VENV)/bin/python -m pip --quiet --disable-pip-version-check install uv
+
+$(VENV)/.synced: $(VENV)/bin/uv requirements.lock pyproject.toml
+	test -e $(VENV)/.synced-dev || $(VENV)/bin/uv pip sync --quiet --require-hashes requirements.lock
+	test ! -e $(VENV)/.synced-dev || $(VENV)/bin/uv pip sync --quiet --require-hashes requirements-dev.lock
+	$(VENV)/bin/uv pip install --quiet --no-deps --no-build-isolation --editable .
+	touch $@
+
+$(VENV)/.synced-dev: $(VENV)/bin/uv requirements-dev.lock pyproject.toml
+	$(VENV)/bin/uv pip sync --quiet --require-hashes requirements-dev.lock
+	$(VENV)/bin/uv pip install --quiet --no-deps --no-build-isolation --editable .
+	touch $(VENV)/.synced $@
+
+# The locks hold versions and hashes, no addresses.
+lock: $(VENV)/bin/uv
+	$(VENV)/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-emit-index-url \
+	  --no-emit-find-links --extra sandbox --extra build pyproject.toml --output-file requirements.lock
+	$(VENV)/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-emit-index-url \
+	  --no-emit-find-links --extra sandbox --extra build --group dev pyproject.toml --constraint requirements.lock \
+	  --output-file requirements-dev.lock
+
+clean:
+	rm -rf $(VENV) .nodewright .mypy_cache .pytest_cache .ruff_cache .import_linter_cache
