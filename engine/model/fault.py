@@ -4,9 +4,8 @@ from __future__ import annotations
 
 
 class Fault(Exception):
-    """``message`` says what happened to which object and what was expected; ``hint`` what to do about it."""
+    """The message says what happened to which object and what was expected; ``hints`` what to do, easiest first."""
 
-    def __init__(self, message: str, hint: str = "") -> None:
+    def __init__(self, message: str, hints: tuple[str, ...] | str = ()) -> None:
         super().__init__(message)
-        self.message = message
-        self.hint = hint
+        self.hints: tuple[str, ...] = (hints,) if isinstance(hints, str) else hints
