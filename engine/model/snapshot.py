@@ -14,6 +14,20 @@ from engine.model.pod import DaemonSet, Pod
 
 
 @frozen
+class ObjectProblem:
+    """An object of the cluster that could not be read whole: which one, and what is wrong with it."""
+
+    kind: str
+    namespace: str
+    name: str
+    what: str
+
+    def __str__(self) -> str:
+        where = f"{self.namespace}/{self.name}" if self.namespace else self.name
+        return f"{self.kind} {where}: {self.what}"
+
+
+@frozen
 class ResolvedSubnet:
     id: str
     zone: str
@@ -40,6 +54,8 @@ class CloudFacts:
 
 @frozen
 class Snapshot:
+    """``problems`` are objects that were read in part or not at all; the rest of the snapshot stands without them."""
+
     environment: str
     taken_at: datetime
     pods: tuple[Pod, ...] = ()
@@ -48,3 +64,4 @@ class Snapshot:
     cloud: CloudFacts = CloudFacts()
     document: DesiredDocument | None = None
     ledger: Ledger = Ledger()
+    problems: tuple[ObjectProblem, ...] = ()

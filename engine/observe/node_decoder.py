@@ -1,0 +1,69 @@
+"""A node's Kubernetes JSON as a model Node."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+
+from engine.model import labels as keys
+from engine.model.constraint import Taint, TaintEffect
+from engine.model.node import Node
+from engine.model.quantity import NOTHING, Resources
+from engine.observe.json_fields import BrokenObject, Json, flag, mapping, moment, objects, shown, text, texts
+from engine.observe.pod_requests import amounts
+
+_EFFECTS = {effect.value: effect for effect in TaintEffect}
+_LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def decode_node(raw: Json) -> Node:
+    """A node; raises BrokenObject. Ready is the Ready condition; a node without one is not ready."""
+    metadata, spec, status = mapping(raw, "metadata"), mapping(raw, "spec"), mapping(raw, "status")
+    name = text(metadata, "name")
+    if not name:
+        raise BrokenObject("metadata.name is missing")
+    return Node(
+        name=name,
+        allocatable=Resources(amounts(status, "allocatable")),
+        created_at=moment(metadata, "creationTimestamp"),
+        provider_id=text(spec, "providerID"),
+        labels=texts(metadata, "labels"),
+        taints=tuple(_taints(spec)),
+        unschedulable=flag(spec, "unschedulable"),
+        ready=_is_ready(status),
+        do_not_disrupt=texts(metadata, "annotations").get(keys.DO_NOT_DISRUPT) == "true",
+        deleting=metadata.get("deletionTimestamp") is not None,
+    )
+
+
+def unreadable_node(raw: Json) -> Node | None:
+    """What can be said of a broken node, None where it has no name: no room on it, and it is left alone."""
+    metadata, spec = raw.get("metadata"), raw.get("spec")
+    name = metadata.get("name") if isinstance(metadata, dict) else None
+    if not isinstance(name, str) or not name:
+        return None
+    provider_id = spec.get("providerID") if isinstance(spec, dict) else None
+    return Node(
+        name=name,
+        allocatable=NOTHING,
+        created_at=_LONG_AGO,
+        provider_id=provider_id if isinstance(provider_id, str) else "",
+        unschedulable=True,
+        ready=False,
+        do_not_disrupt=True,
+    )
+
+
+def _taints(spec: Json) -> Iterator[Taint]:
+    for taint in objects(spec, "taints"):
+        key, effect = text(taint, "key"), text(taint, "effect")
+        if effect not in _EFFECTS:
+            raise BrokenObject(f"taint {key}: effect {shown(effect)}, expected one of {', '.join(_EFFECTS)}")
+        yield Taint(key=key, value=text(taint, "value"), effect=_EFFECTS[effect])
+
+
+def _is_ready(status: Json) -> bool:
+    return any(
+        text(condition, "type") == "Ready" and text(condition, "status") == "True"
+        for condition in objects(status, "conditions")
+    )
