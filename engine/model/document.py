@@ -11,6 +11,7 @@ from engine.model.claim import Claim
 from engine.model.environment import NetworkMode
 from engine.model.money import UsdPerHour
 from engine.model.policy import BlockDevice, DisruptionReason, MetadataOptions
+from engine.model.quantity import NOTHING, Resources
 
 SCHEMA_VERSION = 1
 
@@ -30,7 +31,8 @@ class RemovalRecord:
     """Why one claim may leave. Converge deletes only what such a record names.
 
     ``rule`` names what allowed it (``gpu-elastic: consolidateAfter 5m``); ``since`` is when its cause began.
-    ``budget`` is None for an involuntary loss, which no budget can hold back.
+    ``budget`` is None for an involuntary loss, which no budget can hold back. ``capacity`` still counts against the
+    pool's limits until the machine is known to be gone.
     """
 
     claim: str
@@ -41,6 +43,7 @@ class RemovalRecord:
     usd_per_hour: UsdPerHour
     node: str | None = None
     budget: BudgetUse | None = None
+    capacity: Resources = NOTHING
 
 
 @frozen
@@ -94,6 +97,7 @@ class DesiredDocument:
     """All node sets of an environment. ``version`` counts from 1; a new one is published over the one before it.
 
     ``removals`` are the records of every claim that left in this version or whose deletion is not yet settled.
+    Version 0 stands for no document at all: a plan carries it where nothing is published and nothing is to be done.
     """
 
     environment: str

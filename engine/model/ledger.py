@@ -24,9 +24,11 @@ class Ledger:
     """``unavailable`` by Offering.key; ``empty_since`` by claim name; ``instance_ids`` by claim name, once launched.
 
     ``outcomes`` are the last pass's that still need an answer: launches that were refused or failed.
+    ``settled_version`` is the newest document that converge reported settled: its removal records are done with.
     """
 
     unavailable: Mapping[str, Unavailable] = field(factory=dict)
     empty_since: Mapping[str, datetime] = field(factory=dict)
     instance_ids: Mapping[str, str] = field(factory=dict)
     outcomes: tuple[ClaimOutcome, ...] = ()
+    settled_version: int = 0
