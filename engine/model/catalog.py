@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import date
 
-from attrs import frozen
+from attrs import field, frozen
 
 from engine.model.money import UsdPerHour
 from engine.model.quantity import Resources
@@ -56,7 +56,8 @@ class Offering:
 class Catalog:
     """What one environment can buy. ``source`` names the data and ``as_of`` its date; ``digest`` is of the content.
 
-    ``ebs_usd_per_gib_month`` etc. price a node's volumes. ``zone_ids`` maps the zone's name to its id.
+    ``ebs_usd_per_gib_month`` etc. price a node's volumes; the extra ones are gp3's, ``provisioned`` io1's and io2's.
+    ``zone_ids`` maps the zone's name to its id. ``notes`` are what a person should know of the data.
     """
 
     region: str
@@ -69,6 +70,8 @@ class Catalog:
     ebs_usd_per_extra_iops_month: float
     ebs_usd_per_extra_throughput_mib_month: float
     digest: str
+    ebs_usd_per_provisioned_iops_month: Mapping[str, float] = field(factory=dict)
+    notes: tuple[str, ...] = ()
 
     def instance_type(self, name: str) -> InstanceType | None:
         return next((found for found in self.instance_types if found.name == name), None)

@@ -46,6 +46,10 @@ INSTANCE_GPU_MEMORY = "karpenter.k8s.aws/instance-gpu-memory"
 INSTANCE_ACCELERATOR_NAME = "karpenter.k8s.aws/instance-accelerator-name"
 INSTANCE_ACCELERATOR_MANUFACTURER = "karpenter.k8s.aws/instance-accelerator-manufacturer"
 INSTANCE_ACCELERATOR_COUNT = "karpenter.k8s.aws/instance-accelerator-count"
+INSTANCE_CPU_CLOCK = "karpenter.k8s.aws/instance-cpu-sustained-clock-speed-mhz"
+INSTANCE_EBS_BANDWIDTH = "karpenter.k8s.aws/instance-ebs-bandwidth"
+INSTANCE_ENCRYPTION_IN_TRANSIT = "karpenter.k8s.aws/instance-encryption-in-transit-supported"
+INSTANCE_CAPABILITY_FLEX = "karpenter.k8s.aws/instance-capability-flex"
 
 INSTANCE_LABELS = frozenset(
     {
@@ -66,6 +70,10 @@ INSTANCE_LABELS = frozenset(
         INSTANCE_ACCELERATOR_NAME,
         INSTANCE_ACCELERATOR_MANUFACTURER,
         INSTANCE_ACCELERATOR_COUNT,
+        INSTANCE_CPU_CLOCK,
+        INSTANCE_EBS_BANDWIDTH,
+        INSTANCE_ENCRYPTION_IN_TRANSIT,
+        INSTANCE_CAPABILITY_FLEX,
     }
 )
 # Karpenter's well-known keys: a requirement may name them although no pool defines them.

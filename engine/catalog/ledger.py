@@ -1,0 +1,73 @@
+"""The unavailable-offering part of the Ledger: who refused a launch, and until when it is not asked again.
+
+Karpenter bars an offering for a flat three minutes (pkg/cache/unavailableofferings.go of its AWS provider), however
+often it refuses; here the time doubles with each refusal in a row, so that an empty zone is probed and not hammered.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+from attrs import evolve
+
+from engine.model.catalog import Offering
+from engine.model.ledger import Ledger, Unavailable
+
+FIRST_BACK_OFF = timedelta(minutes=3)
+LONGEST_BACK_OFF = timedelta(minutes=60)
+
+# EC2's refusals that are about the account and not about the offering: more capacity elsewhere does not help.
+QUOTA_CODES = frozenset(
+    {
+        "InstanceLimitExceeded",
+        "MaxSpotInstanceCountExceeded",
+        "VcpuLimitExceeded",
+    }
+)
+
+
+def is_quota(code: str) -> bool:
+    """Whether AWS's error code means the account's quota, which a person has to raise."""
+    return code in QUOTA_CODES
+
+
+def is_available(ledger: Ledger, offering: Offering, now: datetime) -> bool:
+    """Whether the offering may be asked for a launch: it never refused, or its back-off is over."""
+    barred = ledger.unavailable.get(offering.key)
+    return barred is None or now >= barred.until
+
+
+def with_refusal(ledger: Ledger, offering_key: str, code: str, now: datetime) -> Ledger:
+    """The ledger after the offering refused a launch: out for 3 minutes, then 6, 12 and so on, up to 60.
+
+    Several launches of one pass may be refused together: while the offering is out, a refusal changes nothing.
+    """
+    before = ledger.unavailable.get(offering_key)
+    if before is not None and now < before.until:
+        return ledger
+    refusals = before.refusals + 1 if before is not None and not _is_forgotten(before, now) else 1
+    barred = Unavailable(until=now + back_off(refusals), refusals=refusals, code=code)
+    return evolve(ledger, unavailable={**ledger.unavailable, offering_key: barred})
+
+
+def with_launch(ledger: Ledger, offering_key: str) -> Ledger:
+    """The ledger after the offering gave a machine: its refusals count no more."""
+    kept = {key: barred for key, barred in ledger.unavailable.items() if key != offering_key}
+    return evolve(ledger, unavailable=kept) if len(kept) < len(ledger.unavailable) else ledger
+
+
+def pruned(ledger: Ledger, now: datetime) -> Ledger:
+    """Without the offerings whose back-off ended so long ago that their refusals say nothing any more."""
+    kept = {key: barred for key, barred in ledger.unavailable.items() if not _is_forgotten(barred, now)}
+    return evolve(ledger, unavailable=kept) if len(kept) < len(ledger.unavailable) else ledger
+
+
+def back_off(refusals: int) -> timedelta:
+    """How long an offering is out after so many refusals in a row (1 or more)."""
+    doublings = min(refusals - 1, 10)  # 3 minutes doubled ten times is far above the longest
+    return min(FIRST_BACK_OFF * (1 << doublings), LONGEST_BACK_OFF)
+
+
+def _is_forgotten(barred: Unavailable, now: datetime) -> bool:
+    """An hour after it came back. Earlier, and the next refusal would start again from three minutes."""
+    return now >= barred.until + LONGEST_BACK_OFF
