@@ -6,7 +6,7 @@ import re
 from datetime import timedelta
 
 _SECONDS = {"h": 3600, "m": 60, "s": 1}
-_PART = re.compile(r"(\d{1,9}(?:\.\d{1,9})?)(h|m|s)")
+_PART = re.compile(r"(\d{1,9}(?:\.\d{1,9})?)(h|m|s)", re.ASCII)
 
 
 class DurationError(ValueError):

@@ -41,7 +41,7 @@ _SUFFIXES = {
     "Ei": Fraction(2**60),
 }
 # The digits are bounded so that a hostile exponent cannot make an integer that fills memory.
-_QUANTITY = re.compile(r"([+-]?)(\d{1,30}(?:\.\d{0,30})?|\.\d{1,30})(?:([eE][+-]?\d{1,2})|([a-zA-Z]{0,2}))")
+_QUANTITY = re.compile(r"([+-]?)(\d{1,30}(?:\.\d{0,30})?|\.\d{1,30})(?:([eE][+-]?\d{1,2})|([a-zA-Z]{0,2}))", re.ASCII)
 _MILLICORES = 1000
 
 

@@ -1,0 +1,37 @@
+"""``nodewright check``: every fault of the policy and stack files at once."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from engine.cli.terminal import ExitCode, Output, OutputOption, out, told_of_faults
+from engine.model.diagnostic import Severity
+
+
+def check(
+    context: typer.Context,
+    environments: Annotated[
+        list[str] | None, typer.Argument(metavar="[ENV]...", help="Environments to check; all by default.")
+    ] = None,
+    output: OutputOption = Output.TEXT,
+    strict: Annotated[bool, typer.Option("--strict", help="Warnings fail too.")] = False,
+) -> None:
+    """Check policy and stack files: all findings with file, line and column. Exit 0 valid, 2 invalid, 1 failed."""
+    with told_of_faults():
+        from engine.reconcile.checking import check_environments
+        from engine.reconcile.workspace import find_workspace
+
+        findings, checked = check_environments(find_workspace(context.obj), tuple(environments or ()))
+        if output is Output.JSON:
+            from engine.report.json_report import diagnostics_json
+
+            typer.echo(diagnostics_json(findings))
+        else:
+            from engine.report.diagnostics_report import render_diagnostics
+
+            out().print(render_diagnostics(findings, checked))
+        failing = (Severity.ERROR, Severity.WARNING) if strict else (Severity.ERROR,)
+        if any(finding.severity in failing for finding in findings):
+            raise typer.Exit(ExitCode.INVALID)

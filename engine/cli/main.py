@@ -1,0 +1,44 @@
+"""The ``nodewright`` command."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from engine.cli import check, destroy, doctor, env, plan, sandbox, snapshot, status, up
+
+app = typer.Typer(
+    name="nodewright",
+    help="Keep the right GPU nodes under a Kubernetes cluster: policy files in, a priced plan out, converged by Pulumi.",
+    no_args_is_help=True,
+    add_completion=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+
+
+@app.callback()
+def choose_project(
+    context: typer.Context,
+    project: Annotated[
+        Path, typer.Option("--project", "-C", help="A folder inside the project; the current one by default.")
+    ] = Path(),
+) -> None:
+    context.obj = project
+
+
+app.command("doctor")(doctor.doctor)
+app.command("check")(check.check)
+app.command("plan")(plan.plan)
+app.command("up")(up.up)
+app.command("status")(status.status)
+app.command("destroy")(destroy.destroy)
+app.command("snapshot")(snapshot.snapshot)
+app.command("env")(env.env)
+app.add_typer(sandbox.app, name="sandbox")
+
+
+def run() -> None:
+    app()

@@ -1,0 +1,53 @@
+"""What commands put on the screen, from the values of a pass."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+from engine.reconcile import passes
+from engine.reconcile.planning import Planned
+from engine.reconcile.ports import Ports
+from engine.reconcile.up import Ending
+
+if TYPE_CHECKING:
+    from rich.console import Console, RenderableType
+
+
+def render_proposal(planned: Planned, *, details: bool = False) -> RenderableType:
+    """The plan screen, with the objects that could not be read above it."""
+    from rich.console import Group
+    from rich.text import Text
+
+    from engine.report.plan_report import render_plan
+
+    proposal = planned.proposal
+    problems = [Text(f"skipped {problem}", style="yellow") for problem in proposal.problems]
+    notes = [Text(note, style="yellow") for note in _notes(planned)]
+    plan = render_plan(proposal.plan, proposal.snapshot, planned.policy, planned.catalog, details=details)
+    return Group(*problems, *notes, plan)
+
+
+def show_standing(ports: Ports, ending: Ending, console: Console, *, as_json: bool) -> None:
+    """The node sets, instances and cost that stand at the end of ``up``, or now."""
+    snapshot, _ = passes.observe(ports)
+    if as_json:
+        from engine.report.json_report import standing_json
+
+        sys.stdout.write(standing_json(snapshot, ports.policy, ports.store.outcome()) + "\n")
+        return
+    from engine.report.status_report import render_status
+
+    plan = ending.last.plan if ending.last else None
+    console.print(render_status(snapshot, ports.policy, ports.catalog, plan))
+
+
+def _notes(planned: Planned) -> list[str]:
+    proposal = planned.proposal
+    notes = []
+    if proposal.network_lost:
+        notes.append("the environment's own network is gone from EC2; it will be made anew")
+    elif not proposal.is_settled:
+        version = proposal.snapshot.document.version if proposal.snapshot.document else 0
+        notes.append(f"version {version} of the desired document is not known to be converged; this run settles it")
+    return notes

@@ -1,0 +1,49 @@
+"""``nodewright up``: converge an environment."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from engine.cli.terminal import (
+    EnvironmentArgument,
+    ExitCode,
+    Output,
+    OutputOption,
+    YesOption,
+    out,
+    progress_line,
+    told_of_faults,
+)
+
+
+def up(
+    context: typer.Context,
+    environment: EnvironmentArgument,
+    yes: YesOption = False,
+    plan_hash: Annotated[
+        str | None,
+        typer.Option("--plan", metavar="HASH", help="Apply exactly the plan of that hash, already reviewed."),
+    ] = None,
+    output: OutputOption = Output.TEXT,
+) -> None:
+    """Show the plan, ask, converge through Pulumi, and show what stands. Exit 0 done or nothing to do, 1 otherwise."""
+    with told_of_faults():
+        from engine.cli.audience import TerminalAudience
+        from engine.cli.screens import show_standing
+        from engine.reconcile import passes
+        from engine.reconcile.assembly import assemble
+        from engine.reconcile.up import up as converge
+        from engine.reconcile.workspace import find_workspace
+
+        ports = assemble(find_workspace(context.obj), environment)
+        reviewed = passes.reviewed_plan(ports, plan_hash) if plan_hash else None
+        audience = TerminalAudience(ports, is_approved=yes or reviewed is not None, is_quiet=output is Output.JSON)
+        ending = converge(ports, audience, reviewed)
+        if not ending.was_approved:
+            progress_line("nothing was changed")
+            raise typer.Exit(ExitCode.FAILED)
+        show_standing(ports, ending, out(), as_json=output is Output.JSON)
+        if not ending.is_done and reviewed is None:
+            raise typer.Exit(ExitCode.FAILED)

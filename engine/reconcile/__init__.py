@@ -1,0 +1,1 @@
+"""The pass and the loop: the only room that knows every port."""

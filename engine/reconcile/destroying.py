@@ -1,0 +1,56 @@
+"""Taking down all of an environment, on a person's word: the one removal that no policy decides."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from attrs import evolve
+
+from engine.model.document import DesiredDocument, RemovalRecord, with_removals
+from engine.model.ledger import Ledger
+from engine.model.node import Instance
+from engine.model.outcome import Outcome
+from engine.model.policy import DisruptionReason
+from engine.reconcile.ports import Ports, Tell
+
+
+def what_stands(ports: Ports) -> tuple[DesiredDocument | None, tuple[Instance, ...]]:
+    """What a destroy would take down: the published document, and the instances that are alive."""
+    document = ports.store.document()
+    cloud = ports.cloud.read(ports.environment, ports.policy, document, ports.store.ledger().ledger)
+    return document, tuple(instance for instance in cloud.instances if instance.is_alive)
+
+
+def destroy(ports: Ports, tell: Tell, on_progress: Callable[[object], None]) -> Outcome:
+    """Publish a document without claims, each gone by a removal record; then delete everything, network included.
+
+    Instances that carry the environment's tag and that the stack does not know, left by a killed run, go as well.
+    Raises Fault.
+    """
+    with ports.store.lease():
+        published = ports.store.document()
+        emptied = _emptied(ports, published) if published else None
+        if emptied is not None and emptied != published:
+            ports.store.publish(emptied)
+        ports.store.drop_pin()
+        _, instances = what_stands(ports)
+        with ports.converger(tell) as converger:
+            outcome = converger.destroy(emptied, instances, on_progress)
+        ports.store.write_outcome(outcome)
+        ports.store.write_ledger(Ledger())
+        return outcome
+
+
+def _emptied(ports: Ports, document: DesiredDocument) -> DesiredDocument:
+    records = tuple(
+        RemovalRecord(
+            claim=claim.name,
+            node_pool=claim.node_pool,
+            reason=DisruptionReason.DESTROYED,
+            rule="nodewright destroy",
+            since=ports.now(),
+            usd_per_hour=claim.usd_per_hour,
+        )
+        for claim in document.claims
+    )
+    return evolve(with_removals(document, records), version=document.version + 1) if records else document

@@ -1,0 +1,175 @@
+"""One pass: observe, decide, publish, converge. A pass that is killed anywhere is resumed from facts by the next."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from attrs import evolve, frozen
+
+from engine.converge.store import Pin
+from engine.decide import decide
+from engine.model.document import DesiredDocument
+from engine.model.fault import Fault
+from engine.model.ledger import Ledger
+from engine.model.outcome import ClaimOutcome, Outcome, OutcomeStatus
+from engine.model.plan import Plan, RemovalPhase
+from engine.model.snapshot import Snapshot
+from engine.reconcile.ports import Ports, Tell
+
+_STANDS = (OutcomeStatus.CREATED, OutcomeStatus.ADOPTED)
+_REFUSED = (OutcomeStatus.FAILED_CAPACITY, OutcomeStatus.FAILED_OTHER)
+
+
+@frozen
+class Proposal:
+    """What one look at the world led to.
+
+    ``problems`` are objects that could not be read, each a sentence. ``network_lost``: the environment's own network
+    stands no more although its document says so. ``is_settled``: the published document is known to be converged.
+    """
+
+    snapshot: Snapshot
+    plan: Plan
+    problems: tuple[str, ...]
+    is_settled: bool
+    network_lost: bool = False
+
+    @property
+    def needs_converging(self) -> bool:
+        """Whether anything is left to do: a change of the plan's, or a document that a killed run left half-way."""
+        return not self.plan.is_empty or not self.is_settled
+
+
+def observe(ports: Ports) -> tuple[Snapshot, tuple[str, ...]]:
+    """Everything that deciding needs, as seen now, and what could not be read. Raises Fault when a read fails."""
+    document = ports.store.document()
+    remembered = ports.store.ledger()
+    cloud = ports.cloud.read(ports.environment, ports.policy, document, remembered.ledger)
+    cluster = ports.cluster.read(cloud, document)
+    snapshot = Snapshot(
+        environment=ports.environment.name,
+        taken_at=ports.now(),
+        pods=cluster.pods,
+        nodes=cluster.nodes,
+        daemon_sets=cluster.daemon_sets,
+        cloud=cloud,
+        document=document,
+        ledger=remembered.ledger,
+    )
+    warnings = (remembered.warning,) if remembered.warning else ()
+    return snapshot, (*cluster.problems, *warnings)
+
+
+def propose(ports: Ports) -> Proposal:
+    """Look and decide; changes nothing."""
+    snapshot, problems = observe(ports)
+    plan = decide(snapshot, ports.policy, ports.catalog, ports.environment)
+    lost = snapshot.document is not None and not ports.cloud.owned_network_exists(ports.environment)
+    settled = _is_settled(ports, snapshot.document) and not lost
+    return Proposal(snapshot=snapshot, plan=plan, problems=problems, is_settled=settled, network_lost=lost)
+
+
+def pin(ports: Ports, plan: Plan) -> None:
+    """Keep a plan on disk, so that exactly what was shown can be applied later."""
+    ports.store.write_pin(Pin(base_version=plan.base_version, plan_hash=plan.hash, plan=plan, made_at=plan.decided_at))
+
+
+def reviewed_plan(ports: Ports, plan_hash: str) -> Plan:
+    """The pinned plan of that hash (a prefix of 8 or more digits will do). Raises Fault when it may not be applied."""
+    pinned = ports.store.pin()
+    name = ports.environment.name
+    if pinned is None or len(plan_hash) < 8 or not pinned.plan_hash.startswith(plan_hash):
+        have = f"the plan on disk is {pinned.plan_hash[:12]}" if pinned else "no plan is on disk"
+        raise Fault(f"environment {name}: there is no plan {plan_hash}; {have}", f"nodewright plan {name}")
+    refuse_if_stale(ports, pinned.plan)
+    return pinned.plan
+
+
+def refuse_if_stale(ports: Ports, plan: Plan) -> None:
+    """Raises Fault when the environment has moved on since the plan was decided."""
+    published = ports.store.document()
+    version = published.version if published else 0
+    if version != plan.base_version:
+        raise Fault(
+            f"environment {plan.environment}: plan {plan.hash[:12]} was decided on version {plan.base_version}, "
+            f"and version {version} is published by now",
+            f"review a new one: nodewright plan {plan.environment}",
+        )
+
+
+@contextmanager
+def lease(ports: Ports) -> Iterator[None]:
+    """Be the one writer of the environment. Raises LeaseHeld."""
+    with ports.store.lease():
+        yield
+
+
+def apply(ports: Ports, proposal: Proposal, tell: Tell, on_progress: Callable[[object], None]) -> Outcome | None:
+    """Do what the plan says: mark nodes, publish, converge, remember. None when the plan only marks.
+
+    Raises Fault when the environment has moved on, VersionConflict when another writer was faster.
+    """
+    plan = proposal.plan
+    with lease(ports):
+        refuse_if_stale(ports, plan)
+        ports.store.write_ledger(plan.ledger)
+        _mark(ports, plan)
+        if not _changes_document(proposal) and proposal.is_settled:
+            return None
+        if _changes_document(proposal):
+            ports.store.publish(plan.document)
+            ports.store.drop_pin()
+        return _converge(ports, proposal, tell, on_progress)
+
+
+def remember_clocks(ports: Ports, plan: Plan) -> None:
+    """Keep the clocks that a plan with nothing to do has started, such as since when a node stands empty."""
+    if plan.ledger != ports.store.ledger().ledger:
+        with lease(ports):
+            ports.store.write_ledger(plan.ledger)
+
+
+def _is_settled(ports: Ports, document: DesiredDocument | None) -> bool:
+    if document is None:
+        return True
+    outcome = ports.store.outcome()
+    return outcome is not None and outcome.version == document.version and outcome.is_settled
+
+
+def _changes_document(proposal: Proposal) -> bool:
+    published = proposal.snapshot.document
+    return published is None or proposal.plan.document.version != published.version
+
+
+def _mark(ports: Ports, plan: Plan) -> None:
+    for removal in plan.removals:
+        if removal.phase is RemovalPhase.MARK and removal.record.node:
+            ports.drainer.mark(removal.record.node)
+
+
+def _converge(ports: Ports, proposal: Proposal, tell: Tell, on_progress: Callable[[object], None]) -> Outcome:
+    document = proposal.plan.document
+    # Read again under the lease: a launch that another run left behind since must be adopted, not doubled.
+    cloud = ports.cloud.read(ports.environment, ports.policy, document, proposal.plan.ledger)
+    with ports.converger(tell) as converger:
+        outcome = converger.converge(document, cloud.instances, on_progress, refresh=proposal.network_lost)
+    ports.store.write_outcome(outcome)
+    ports.store.write_ledger(_learned(proposal.plan.ledger, outcome))
+    return outcome
+
+
+def _learned(ledger: Ledger, outcome: Outcome) -> Ledger:
+    """The ledger with what this pass found out: instance ids of launches, and launches to answer for next time."""
+    launched = {one.claim: one.instance_id for one in outcome.claims if one.status in _STANDS and one.instance_id}
+    refused = tuple(one for one in outcome.claims if one.status in _REFUSED)
+    return evolve(
+        ledger,
+        instance_ids={**ledger.instance_ids, **launched},
+        outcomes=_newest_by_claim((*ledger.outcomes, *refused)),
+    )
+
+
+def _newest_by_claim(outcomes: tuple[ClaimOutcome, ...]) -> tuple[ClaimOutcome, ...]:
+    by_claim = {outcome.claim: outcome for outcome in outcomes}
+    return tuple(by_claim[claim] for claim in sorted(by_claim))

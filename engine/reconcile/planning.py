@@ -1,0 +1,61 @@
+"""Plans for people to read: of the world as it is, or of a recorded snapshot."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from attrs import frozen
+
+from engine.decide import decide
+from engine.model.canonical import UnreadableValue, from_json
+from engine.model.catalog import Catalog
+from engine.model.environment import Environment
+from engine.model.fault import Fault
+from engine.model.policy import Policy
+from engine.model.snapshot import Snapshot
+from engine.reconcile import passes
+from engine.reconcile.assembly import assemble, catalog_of
+from engine.reconcile.passes import Proposal
+from engine.reconcile.workspace import Workspace
+
+
+@frozen
+class Planned:
+    """A proposal, with what it was decided by."""
+
+    proposal: Proposal
+    environment: Environment
+    policy: Policy
+    catalog: Catalog
+
+
+def plan_now(workspace: Workspace, name: str) -> Planned:
+    """Plan on the world as it is now, and pin the plan so that it can be applied by its hash. Raises Fault."""
+    ports = assemble(workspace, name)
+    proposal = passes.propose(ports)
+    if proposal.needs_converging:
+        passes.pin(ports, proposal.plan)
+    else:
+        passes.remember_clocks(ports, proposal.plan)
+    return Planned(proposal, ports.environment, ports.policy, ports.catalog)
+
+
+def plan_from_snapshot(workspace: Workspace, name: str, file: Path) -> Planned:
+    """Plan on a recorded snapshot: no cluster and no account is asked, and nothing is kept. Raises Fault."""
+    environment = workspace.environment(name)
+    policy = workspace.policy(environment)
+    catalog = catalog_of(workspace, environment)
+    snapshot = read_snapshot(file)
+    plan = decide(snapshot, policy, catalog, environment)
+    proposal = Proposal(snapshot=snapshot, plan=plan, problems=(), is_settled=True)
+    return Planned(proposal, environment, policy, catalog)
+
+
+def read_snapshot(file: Path) -> Snapshot:
+    """A snapshot that ``nodewright snapshot`` wrote. Raises Fault."""
+    try:
+        return from_json(Snapshot, file.read_bytes())
+    except OSError as error:
+        raise Fault(f"{file} cannot be read: {error.strerror}", "nodewright snapshot ENV > FILE writes one") from None
+    except UnreadableValue as unreadable:
+        raise Fault(f"{file} is no snapshot: {unreadable}", "nodewright snapshot ENV > FILE writes one") from None

@@ -1,0 +1,68 @@
+"""The effects that a pass needs, each as small as it can be. assembly.py builds them once for an environment."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from datetime import datetime
+from typing import Protocol
+
+from attrs import frozen
+
+from engine.actuate.drain import Drainer
+from engine.converge.store import FileStore
+from engine.model.catalog import Catalog
+from engine.model.document import DesiredDocument
+from engine.model.environment import Environment
+from engine.model.ledger import Ledger
+from engine.model.node import Instance
+from engine.model.outcome import Outcome
+from engine.model.policy import Policy
+from engine.model.snapshot import CloudFacts
+from engine.observe.cluster import ClusterFacts
+from engine.reconcile.workspace import Workspace
+
+Tell = Callable[[str], None]
+
+
+class CloudReader(Protocol):
+    def read(
+        self, environment: Environment, policy: Policy, document: DesiredDocument | None, ledger: Ledger
+    ) -> CloudFacts: ...
+
+    def owned_network_exists(self, environment: Environment) -> bool: ...
+
+
+class ClusterSource(Protocol):
+    """A cluster that may want to know the machines first: a simulated one registers nodes for them."""
+
+    def read(self, cloud: CloudFacts, document: DesiredDocument | None) -> ClusterFacts: ...
+
+
+class Converging(Protocol):
+    def converge(
+        self,
+        document: DesiredDocument,
+        instances: tuple[Instance, ...],
+        on_progress: Callable[[object], None],
+        *,
+        refresh: bool = False,
+    ) -> Outcome: ...
+
+    def destroy(self, document: DesiredDocument | None, on_progress: Callable[[object], None]) -> Outcome: ...
+
+
+@frozen
+class Ports:
+    """``converger`` is built on demand, since it alone imports Pulumi; it is told of progress while a CLI is built."""
+
+    workspace: Workspace
+    environment: Environment
+    policy: Policy
+    catalog: Catalog
+    store: FileStore
+    cloud: CloudReader
+    cluster: ClusterSource
+    drainer: Drainer
+    converger: Callable[[Tell], AbstractContextManager[Converging]]
+    now: Callable[[], datetime]

@@ -1,0 +1,105 @@
+"""``nodewright up``: passes until there is nothing left to do, each change approved by a person or by ``--yes``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+from attrs import frozen
+
+from engine.model.outcome import Outcome, OutcomeStatus
+from engine.model.plan import Plan, RemovalPhase
+from engine.reconcile import passes
+from engine.reconcile.passes import Proposal
+from engine.reconcile.ports import Ports, Tell
+
+# A removal takes two passes and a refused launch one more for each offering; beyond this the world is not at rest.
+MOST_PASSES = 8
+
+
+class Audience(Protocol):
+    """Who watches and decides: a terminal, a log, a test."""
+
+    def show(self, proposal: Proposal) -> None: ...
+
+    def approve(self, plan: Plan) -> bool: ...
+
+    def follow(self, plan: Plan) -> tuple[Tell, Callable[[object], None], Callable[[], None]]:
+        """Told that converging starts: how to tell a line, where events go, and what to call when it has ended."""
+
+    def show_outcome(self, plan: Plan, outcome: Outcome) -> None: ...
+
+
+@frozen
+class Ending:
+    """How it ended. ``is_done``: the world is as the policy wants it, as far as offerings, limits and caps allow."""
+
+    passes: int
+    changed: bool
+    is_done: bool
+    was_approved: bool = True
+    last: Proposal | None = None
+
+
+def up(ports: Ports, audience: Audience, reviewed: Plan | None = None) -> Ending:
+    """Converge the environment. With ``reviewed`` exactly that plan is applied, and nothing beyond it but what it
+    began: a node that it marked is released.
+
+    Raises Fault.
+    """
+    approved: list[Plan] = []
+    changed = False
+    for number in range(1, MOST_PASSES + 1):
+        proposal = passes.propose(ports)
+        if reviewed is not None and not approved:
+            proposal = _with_plan(proposal, reviewed)
+        if not proposal.needs_converging:
+            passes.remember_clocks(ports, proposal.plan)
+            return Ending(passes=number, changed=changed, is_done=True, last=proposal)
+        if not _follows_from(proposal.plan, approved):
+            if reviewed is not None and approved:
+                return Ending(passes=number, changed=changed, is_done=False, last=proposal)
+            audience.show(proposal)
+            if not audience.approve(proposal.plan):
+                return Ending(passes=number, changed=changed, is_done=False, was_approved=False, last=proposal)
+        approved.append(proposal.plan)
+        outcome = _applied(ports, proposal, audience)
+        changed = True
+        if outcome is not None and not _is_worth_another_pass(outcome):
+            return Ending(passes=number, changed=changed, is_done=False, last=proposal)
+    return Ending(passes=MOST_PASSES, changed=changed, is_done=False, last=proposal)
+
+
+def _applied(ports: Ports, proposal: Proposal, audience: Audience) -> Outcome | None:
+    tell, on_progress, finish = audience.follow(proposal.plan)
+    try:
+        outcome = passes.apply(ports, proposal, tell, on_progress)
+    finally:
+        finish()
+    if outcome is not None:
+        audience.show_outcome(proposal.plan, outcome)
+    return outcome
+
+
+def _with_plan(proposal: Proposal, plan: Plan) -> Proposal:
+    return Proposal(
+        snapshot=proposal.snapshot,
+        plan=plan,
+        problems=proposal.problems,
+        is_settled=proposal.is_settled,
+        network_lost=proposal.network_lost,
+    )
+
+
+def _follows_from(plan: Plan, approved: list[Plan]) -> bool:
+    """Whether a plan only carries on with what was approved: it releases nodes that were marked then."""
+    marked = {removal.record.claim for earlier in approved for removal in earlier.removals}
+    only_releases = not plan.launches and all(removal.phase is RemovalPhase.RELEASE for removal in plan.removals)
+    return bool(approved) and only_releases and all(removal.record.claim in marked for removal in plan.removals)
+
+
+def _is_worth_another_pass(outcome: Outcome) -> bool:
+    """A refused launch is a result that the next pass plans around; any other failure would only repeat itself."""
+    if outcome.foundation_failures:
+        return False
+    return all(one.status not in (OutcomeStatus.FAILED_OTHER, OutcomeStatus.UNKNOWN) for one in outcome.claims)

@@ -1,0 +1,104 @@
+"""The project on disk: its stack files, policy files and state directory."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from attrs import frozen
+
+from engine.model.environment import Environment
+from engine.model.fault import Fault
+from engine.model.policy import Policy
+from engine.policy.load import load_policy
+from engine.policy.stack_file import load_environment
+
+_ENVIRONMENT_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
+# Tests of policies lie beside them and are no policy.
+_POLICY_TEST = re.compile(r".*[._]test\.ya?ml")
+
+
+@frozen
+class Workspace:
+    """``root`` is the folder that holds ``Pulumi.yaml`` and ``stacks/``."""
+
+    root: Path
+
+    @property
+    def stacks(self) -> Path:
+        return self.root / "stacks"
+
+    def environment_names(self) -> tuple[str, ...]:
+        """Every environment that has a stack file, in name order."""
+        files = self.stacks.glob("Pulumi.*.yaml")
+        return tuple(sorted(file.name.removeprefix("Pulumi.").removesuffix(".yaml") for file in files))
+
+    def environment(self, name: str) -> Environment:
+        """The environment of that name; raises Fault when there is none, InvalidInput when its file is wrong."""
+        file = self.stacks / f"Pulumi.{name}.yaml"
+        if _ENVIRONMENT_NAME.fullmatch(name) is None or not file.is_file():
+            known = ", ".join(self.environment_names()) or "none"
+            raise Fault(
+                f"there is no environment {name!r}: no file stacks/Pulumi.{name}.yaml in {self.root}",
+                f"environments here: {known}; a new one starts as a copy of stacks/Pulumi.sandbox.yaml",
+            )
+        return load_environment(name, self._shown(file), _read(file))
+
+    def policy_files(self, paths: tuple[str, ...]) -> tuple[tuple[str, bytes], ...]:
+        """(shown path, content) of each policy file below the paths, in path order. Raises Fault for a missing path."""
+        files = sorted({file for path in paths for file in self._policy_paths(path)})
+        return tuple((self._shown(file), _read(file)) for file in files)
+
+    def policy(self, environment: Environment) -> Policy:
+        """The policy in force in that environment; raises InvalidInput with every finding, or Fault."""
+        files = self.policy_files(environment.policies)
+        if not files:
+            raise Fault(
+                f"environment {environment.name}: no policy file below {', '.join(environment.policies)}",
+                "an empty policy removes nothing and buys nothing; name folders or files in nodewright:policies",
+            )
+        return load_policy(files, environment)
+
+    def price_file(self, environment: Environment) -> bytes | None:
+        named = environment.pricing.file
+        return _read(self.root / named) if named else None
+
+    def store_root(self, environment: Environment) -> Path:
+        """Where the environment keeps its desired documents, pins and ledger."""
+        return (self.root / environment.store).resolve()
+
+    def state_directory(self, environment: Environment) -> Path:
+        """Where this machine keeps what belongs to the environment and is no document: sandbox, caches, backend."""
+        return self.root / ".nodewright" / environment.name
+
+    def _policy_paths(self, path: str) -> Iterator[Path]:
+        place = self.root / path
+        if place.is_file():
+            yield place
+        elif place.is_dir():
+            found = (file for pattern in ("*.yaml", "*.yml") for file in place.rglob(pattern))
+            yield from (file for file in found if _POLICY_TEST.fullmatch(file.name) is None)
+        else:
+            raise Fault(f"the policy path {path} does not exist below {self.root}", "correct nodewright:policies")
+
+    def _shown(self, file: Path) -> str:
+        return str(file.relative_to(self.root)) if file.is_relative_to(self.root) else str(file)
+
+
+def find_workspace(start: Path) -> Workspace:
+    """The nearest folder at or above ``start`` that holds Pulumi.yaml and stacks/. Raises Fault."""
+    for folder in (start.resolve(), *start.resolve().parents):
+        if (folder / "Pulumi.yaml").is_file() and (folder / "stacks").is_dir():
+            return Workspace(folder)
+    raise Fault(
+        f"{start} is in no Nodewright project: no folder at or above it holds Pulumi.yaml and stacks/",
+        "run the command inside a project, or name one with --project",
+    )
+
+
+def _read(file: Path) -> bytes:
+    try:
+        return file.read_bytes()
+    except OSError as error:
+        raise Fault(f"{file} cannot be read: {error.strerror}", "check that the file exists and is readable") from None

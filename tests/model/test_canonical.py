@@ -1,0 +1,75 @@
+"""What is stored can be read again, and the same value always gives the same bytes."""
+
+from datetime import UTC, datetime, timedelta, timezone
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from engine.model.canonical import UnreadableValue, canonical_json, digest, from_json
+from engine.model.document import DesiredDocument, Foundation
+from engine.model.environment import NetworkMode
+from engine.model.money import UsdPerHour
+from engine.model.plan import Unplaced
+from engine.model.pod import PodKey
+from engine.model.refusal import GpuPoolClosed, LimitReached, LostOffering, OfferingsUnavailable, PoolRefusal
+from engine.model.snapshot import Snapshot
+
+NOON = datetime(2026, 11, 30, 12, 0, tzinfo=UTC)
+FOUNDATION = Foundation(NetworkMode.OWNED, "10.0.0.0/16", {"b": "2", "a": "1"}, {}, (), (), ())
+
+
+def test_a_refusal_keeps_its_code_and_numbers_through_storage() -> None:
+    refusals = (
+        PoolRefusal("core", LimitReached("nvidia.com/gpu", limit=50, used=50, planned=0, needed=1)),
+        PoolRefusal("batch", GpuPoolClosed()),
+        PoolRefusal("spot", OfferingsUnavailable(3, NOON, 2, "InsufficientInstanceCapacity")),
+    )
+    unplaced = Unplaced(PodKey("default", "llm-0"), refusals)
+
+    stored = canonical_json(unplaced)
+
+    assert b'"code":"limit-reached"' in stored
+    assert from_json(Unplaced, stored) == unplaced
+
+
+def test_the_order_of_a_mapping_does_not_change_the_digest() -> None:
+    other = Foundation(NetworkMode.OWNED, "10.0.0.0/16", {"a": "1", "b": "2"}, {}, (), (), ())
+
+    assert digest(other) == digest(FOUNDATION)
+
+
+def test_a_moment_is_stored_in_utc_whatever_its_zone() -> None:
+    elsewhere = NOON.astimezone(timezone(timedelta(hours=5, minutes=30)))
+
+    assert canonical_json(Snapshot("prod", elsewhere)) == canonical_json(Snapshot("prod", NOON))
+
+
+def test_a_snapshot_with_a_document_can_be_read_again() -> None:
+    snapshot = Snapshot("prod", NOON, document=DesiredDocument("prod", 3, FOUNDATION, ()))
+
+    assert from_json(Snapshot, canonical_json(snapshot)) == snapshot
+
+
+@given(st.integers(-(10**15), 10**15))
+def test_no_price_loses_a_fraction_in_storage(micros: int) -> None:
+    lost = LostOffering("g5.xlarge/us-east-1b/spot", UsdPerHour(micros), UsdPerHour(-micros))
+
+    assert from_json(LostOffering, canonical_json(lost)) == lost
+
+
+@pytest.mark.parametrize(
+    "text", ["", "{", "[]", "{}", '{"environment": 1}', "null", '{"environment":"e","version":"x"}', '{"surprise": 1}']
+)
+def test_what_was_not_written_by_us_is_refused_by_name(text: str) -> None:
+    with pytest.raises(UnreadableValue, match="no readable DesiredDocument"):
+        from_json(DesiredDocument, text)
+
+
+def test_a_field_of_a_newer_version_is_refused_rather_than_lost() -> None:
+    stored = canonical_json(DesiredDocument("prod", 3, FOUNDATION, ())).replace(
+        b'"version":3', b'"version":3,"lanes":2'
+    )
+
+    with pytest.raises(UnreadableValue, match="lanes"):
+        from_json(DesiredDocument, stored)
