@@ -2,11 +2,13 @@
 ENV ?= sandbox
 VENV := .venv
 PYTHON ?= python3
+# A sandbox is not asked about: it costs nothing and touches nothing. Any other environment is.
+YES = $(if $(filter sandbox sandbox-%,$(ENV)),--yes)
 
 .PHONY: up test lint lock clean
 
 up: $(VENV)/.synced
-	$(VENV)/bin/nodewright up $(ENV)
+	$(VENV)/bin/nodewright up $(ENV) $(YES)
 
 test: $(VENV)/.synced-dev lint
 	$(VENV)/bin/nodewright doctor --install

@@ -11,7 +11,7 @@ from engine.cli import check, destroy, doctor, env, plan, sandbox, snapshot, sta
 
 app = typer.Typer(
     name="nodewright",
-    help="Keep the right GPU nodes under a Kubernetes cluster: policy files in, a priced plan out, converged by Pulumi.",
+    help="Keep the right GPU nodes under a cluster: policy files in, a priced plan out, converged by Pulumi.",
     no_args_is_help=True,
     add_completion=True,
     pretty_exceptions_enable=False,

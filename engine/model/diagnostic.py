@@ -32,6 +32,11 @@ class Diagnostic:
     position: Position
     hint: str = ""
 
+    def __str__(self) -> str:
+        place = self.position
+        hint = f" ({self.hint})" if self.hint else ""
+        return f"{place.file}:{place.line}:{place.column}: {self.severity.value} {self.rule}: {self.message}{hint}"
+
     @property
     def sort_key(self) -> tuple[str, int, int, str, str]:
         return (self.position.file, self.position.line, self.position.column, self.rule, self.message)
@@ -42,5 +47,5 @@ class InvalidInput(Exception):
 
     def __init__(self, diagnostics: tuple[Diagnostic, ...]) -> None:
         self.diagnostics = tuple(sorted(diagnostics, key=lambda found: found.sort_key))
-        errors = sum(found.severity is Severity.ERROR for found in self.diagnostics)
-        super().__init__(f"{errors} error(s) in the policy and stack files")
+        errors = [str(found) for found in self.diagnostics if found.severity is Severity.ERROR]
+        super().__init__("\n".join(["the policy and stack files do not load:", *errors]))

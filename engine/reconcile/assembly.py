@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
-from pathlib import Path
 
-from attrs import evolve, frozen
+from attrs import frozen
 
 from engine.actuate.drain import Drainer, KubernetesDrainer
 from engine.catalog.build import build_catalog
@@ -16,7 +15,6 @@ from engine.converge.store import FileStore
 from engine.model.catalog import Catalog
 from engine.model.document import DesiredDocument
 from engine.model.environment import Environment
-from engine.model.policy import Policy
 from engine.model.snapshot import CloudFacts
 from engine.observe.catalog_source import read_catalog_data
 from engine.observe.cluster import ClusterFacts, ClusterReader, KubernetesCluster

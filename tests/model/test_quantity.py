@@ -37,7 +37,7 @@ def test_a_quantity_has_its_exact_value(text: str | float, value: Fraction) -> N
     "text", ["", "Gi", "4 Gi", "1.2.3", "4gi", "16GB", "4K", "0x10", "١", "1e999", "NaN", "inf", "1_000"]
 )
 def test_what_kubernetes_refuses_is_refused_with_the_text_named(text: str) -> None:
-    with pytest.raises(QuantityError, match="quantity|unit"):
+    with pytest.raises(QuantityError, match=r"quantity|unit"):
         parse_quantity(text)
 
 
