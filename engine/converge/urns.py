@@ -1,0 +1,70 @@
+"""How Pulumi names what an environment is made of. Each name can be computed without running anything."""
+
+from __future__ import annotations
+
+from attrs import frozen
+
+from engine.model.claim import Claim
+from engine.model.document import LaunchTemplate
+
+PROJECT = "nodewright"
+
+FOUNDATION = "nodewright:index:Foundation"
+NODE_SET = "nodewright:index:GpuNodeSet"
+COMPONENTS = frozenset({FOUNDATION, NODE_SET})
+
+PROVIDER = "pulumi:providers:aws"
+VPC = "aws:ec2/vpc:Vpc"
+SUBNET = "aws:ec2/subnet:Subnet"
+ROUTE_TABLE_ASSOCIATION = "aws:ec2/routeTableAssociation:RouteTableAssociation"
+SECURITY_GROUP = "aws:ec2/securityGroup:SecurityGroup"
+ROLE = "aws:iam/role:Role"
+ROLE_POLICY_ATTACHMENT = "aws:iam/rolePolicyAttachment:RolePolicyAttachment"
+INSTANCE_PROFILE = "aws:iam/instanceProfile:InstanceProfile"
+ACCESS_ENTRY = "aws:eks/accessEntry:AccessEntry"
+LAUNCH_TEMPLATE = "aws:ec2/launchTemplate:LaunchTemplate"
+INSTANCE = "aws:ec2/instance:Instance"
+
+# Launches have a provider of their own: the AWS provider retries a lack of capacity as often as `maxRetries` says,
+# which by default takes up to half an hour in silence, while the rest is served best by many retries.
+EVERYTHING_ELSE = "aws"
+LAUNCHES = "aws-launches"
+
+
+@frozen
+class Urns:
+    """The URNs of one stack. `environment` names the foundation's component; lanes have their environment's."""
+
+    stack: str
+
+    def node_set(self, node_pool: str) -> str:
+        return self._urn(NODE_SET, node_pool)
+
+    def claim(self, claim: Claim) -> str:
+        return self._urn(f"{NODE_SET}${INSTANCE}", claim.name)
+
+    def template(self, template: LaunchTemplate) -> str:
+        return self._urn(f"{NODE_SET}${LAUNCH_TEMPLATE}", template.name)
+
+    def foundation(self, environment: str) -> str:
+        return self._urn(FOUNDATION, environment)
+
+    def of_foundation(self, kind: str, name: str) -> str:
+        """A part of the foundation by its type and name."""
+        return self._urn(f"{FOUNDATION}${kind}", name)
+
+    def provider(self, name: str) -> str:
+        return self._urn(PROVIDER, name)
+
+    def _urn(self, kinds: str, name: str) -> str:
+        return f"urn:pulumi:{self.stack}::{PROJECT}::{kinds}::{name}"
+
+
+def name_of(urn: str) -> str:
+    """The last part of a URN: a claim's or a launch template's name."""
+    return urn.rsplit("::", 1)[-1]
+
+
+def type_of(urn: str) -> str:
+    """The resource's own type, its parents' left out."""
+    return urn.split("::")[2].rsplit("$", 1)[-1]
