@@ -69,6 +69,14 @@ class KubernetesCluster:
         pods = self._list("pods", self.core_api().list_pod_for_all_namespaces)
         return decode_cluster(pods, nodes, daemon_sets, self._now())
 
+    def kubernetes_version(self) -> str:
+        """The release that the API server runs, such as ``1.33``. Raises ObservationFailed."""
+        from kubernetes.client import VersionApi
+
+        version = self._answer("version", VersionApi(self._connected()).get_code)
+        # EKS writes the minor number as "33+".
+        return f"{version.get('major', '')}.{str(version.get('minor', '')).rstrip('+')}"
+
     def core_api(self) -> Any:
         """The official client's CoreV1Api on this cluster, for those who act on it. Raises ObservationFailed."""
         from kubernetes.client import CoreV1Api
@@ -89,34 +97,34 @@ class KubernetesCluster:
         items: list[Any] = []
         token = ""
         while True:
-            page = self._page(what, page_of, token)
+            more = {"_continue": token} if token else {}
+            page = self._answer(f"list of {what}", page_of, limit=PAGE, **more)
             items += _items(what, page)
             token = _continuation(page)
             if not token:
                 return items
 
-    def _page(self, what: str, page_of: Callable[..., Any], token: str) -> Mapping[str, Any]:
+    def _answer(self, what: str, ask: Callable[..., Any], **parameters: Any) -> Mapping[str, Any]:
         from kubernetes.client.exceptions import ApiException
         from urllib3.exceptions import HTTPError
 
         endpoint = self._connected().configuration.host
-        more = {"_continue": token} if token else {}
         try:
             # Building the client's models takes ten times as long as reading their JSON.
-            answer = page_of(limit=PAGE, _preload_content=False, _request_timeout=_TIMEOUT_SECONDS, **more)
-            page = json.loads(answer.data)
+            answer = ask(_preload_content=False, _request_timeout=_TIMEOUT_SECONDS, **parameters)
+            told = json.loads(answer.data)
         except ApiException as error:
             raise _refused(endpoint, what, error.status, _message(error)) from None
         except (HTTPError, OSError) as error:
             raise _unreachable(endpoint, what, error) from None
         except ValueError as error:
             raise ObservationFailed(
-                f"{endpoint} answered the list of {what} with something that is no JSON: {error}",
+                f"{endpoint} answered the {what} with something that is no JSON: {error}",
                 "check that the kubeconfig's server is a Kubernetes API server and not a proxy's page",
             ) from None
-        if not isinstance(page, dict):
-            raise ObservationFailed(f"{endpoint} answered the list of {what} with {shown(page)}, expected an object")
-        return page
+        if not isinstance(told, dict):
+            raise ObservationFailed(f"{endpoint} answered the {what} with {shown(told)}, expected an object")
+        return told
 
 
 def _client(kubeconfig: str | None, context: str | None) -> Any:
@@ -174,7 +182,7 @@ def _no_kubeconfig(kubeconfig: str | None, context: str | None, error: Exception
 
 def _unreachable(endpoint: str, what: str, error: Exception) -> ObservationFailed:
     return ObservationFailed(
-        f"the Kubernetes API server {endpoint} gave no answer to the list of {what}: {error}",
+        f"the Kubernetes API server {endpoint} gave no answer to the {what}: {error}",
         (
             f"check that {endpoint} is up and can be reached from here: `kubectl get nodes`",
             "check cluster.kubeconfig and cluster.context in the stack file",
@@ -188,11 +196,9 @@ def _refused(endpoint: str, what: str, status: int | None, message: str) -> Obse
     if status == 401:
         hint = "the credentials of the kubeconfig are missing or have expired: log in again, then `kubectl get nodes`"
     elif status == 403:
-        hint = f"give the user of the kubeconfig a ClusterRole that may list {what}"
+        hint = f"give the user of the kubeconfig a ClusterRole that may read the {what}"
     elif status == 410:
         hint = "the list changed faster than it could be read: run it again"
     else:
         hint = "run it again; if it stays, ask `kubectl get --raw /readyz?verbose` what ails the API server"
-    return ObservationFailed(
-        f"the Kubernetes API server {endpoint} refused the list of {what} with {status}: {message}", hint
-    )
+    return ObservationFailed(f"the Kubernetes API server {endpoint} refused the {what} with {status}: {message}", hint)
