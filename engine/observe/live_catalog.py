@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from functools import partial
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from attrs import evolve, frozen
@@ -12,7 +11,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from engine.catalog.data import CatalogData, TypeFacts
 from engine.model import labels
-from engine.model.fault import Fault
+from engine.observe.failure import ObservationFailed
 
 if TYPE_CHECKING:
     from mypy_boto3_ec2.client import EC2Client
@@ -24,7 +23,7 @@ _ACCELERATED_FAMILY = re.compile(r"(dl|gr?|inf|p|trn)\d")
 _TYPES_A_CALL = 100
 
 
-class LiveCatalogFailed(Fault):
+class LiveCatalogFailed(ObservationFailed):
     """EC2 did not answer for its instance types; the shipped facts still stand."""
 
 
@@ -95,7 +94,7 @@ class _Ec2Answers:
     def zones_by_type(self, zone_ids: Mapping[str, str]) -> dict[str, frozenset[str]]:
         pages = self.ec2.get_paginator("describe_instance_type_offerings").paginate(LocationType="availability-zone")
         sold: dict[str, set[str]] = {}
-        for page in self._asked("DescribeInstanceTypeOfferings", partial(list, pages)):
+        for page in self._pages("DescribeInstanceTypeOfferings", pages):
             for offering in page["InstanceTypeOfferings"]:
                 zone_id = zone_ids.get(offering["Location"])
                 if zone_id is not None:
@@ -107,8 +106,11 @@ class _Ec2Answers:
         paginator = self.ec2.get_paginator("describe_instance_types")
         for start in range(0, len(names), _TYPES_A_CALL):
             pages = paginator.paginate(InstanceTypes=list(names[start : start + _TYPES_A_CALL]))  # type: ignore[arg-type]
-            for page in self._asked("DescribeInstanceTypes", partial(list, pages)):
+            for page in self._pages("DescribeInstanceTypes", pages):
                 yield from (info for info in page["InstanceTypes"] if _is_usable(info))
+
+    def _pages(self, action: str, pages: Iterable[T]) -> list[T]:
+        return self._asked(action, lambda: list(pages))
 
     def _asked(self, action: str, call: Callable[[], T]) -> T:
         try:
