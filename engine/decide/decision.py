@@ -1,0 +1,125 @@
+"""Snapshot + Policy + Catalog -> Plan."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from attrs import evolve
+
+from engine.decide.departures import departures, machines
+from engine.decide.fleet import Fleet, match
+from engine.decide.foundation import foundation, has_changed
+from engine.decide.launches import Launches, launches
+from engine.decide.losses import lessons, losses
+from engine.decide.memory import next_ledger
+from engine.decide.options import Market
+from engine.decide.pools import pool_states
+from engine.decide.room import existing_nodes
+from engine.model.canonical import digest
+from engine.model.catalog import Catalog
+from engine.model.document import DesiredDocument, Foundation, RemovalRecord, node_sets
+from engine.model.environment import Environment
+from engine.model.money import total
+from engine.model.plan import Plan, Removal, RemovalPhase
+from engine.model.policy import Policy
+from engine.model.snapshot import Snapshot
+from engine.scheduling.problem import Problem
+from engine.scheduling.solve import solve
+
+_NO_TIME = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def decide(snapshot: Snapshot, policy: Policy, catalog: Catalog, environment: Environment) -> Plan:
+    """Everything that one pass would do, and a reason for all that it would not.
+
+    Pure: the same inputs give a byte-identical plan, in whatever order pods, nodes, instances, pools or claims come. A
+    claim leaves by a removal record only. A plan that changes nothing in the document carries the published one as it
+    is, and document version 0 where none is published.
+    """
+    fleet = match(snapshot)
+    lost = losses(fleet, snapshot)
+    gone = tuple(removal.record.claim for removal in lost)
+    learned = lessons(fleet, lost, snapshot)
+    market = Market(catalog, environment, snapshot, learned)
+
+    solution = solve(
+        Problem(
+            pods=tuple(pod for pod in snapshot.pods if pod.is_waiting),
+            existing=existing_nodes(fleet, gone, snapshot, catalog),
+            pools=pool_states(fleet, gone, policy, environment, market),
+            daemon_sets=snapshot.daemon_sets,
+            caps=environment.caps,
+            unavailable=learned.unavailable,
+        )
+    )
+    known = machines(fleet, gone, solution.placements, policy, snapshot)
+    leaving = departures(fleet, lost, known, environment.caps.removals, snapshot)
+    new = launches(solution.new_nodes, snapshot, policy, environment)
+
+    document, foundation_changes = _document(fleet, leaving.removals, new, snapshot, policy, environment)
+    published = snapshot.document
+    plan = Plan(
+        environment=environment.name,
+        decided_at=snapshot.taken_at,
+        base_version=published.version if published else 0,
+        policy_digest=policy.digest,
+        catalog_digest=catalog.digest,
+        launches=new.launches,
+        removals=leaving.removals,
+        kept=leaving.kept,
+        placements=tuple(sorted(solution.placements, key=lambda each: each.pod)),
+        unplaced=tuple(sorted(solution.unplaced, key=lambda each: each.pod)),
+        base_shortfalls=tuple(sorted(solution.base_shortfalls, key=lambda each: each.node_pool)),
+        limits=tuple(sorted(solution.limits, key=lambda each: (each.node_pool, each.resource))),
+        usd_per_hour_before=total(claim.usd_per_hour for claim in published.claims) if published else total(()),
+        usd_per_hour_after=total(claim.usd_per_hour for claim in document.claims),
+        document=document,
+        foundation_changes=foundation_changes,
+        ledger=next_ledger(learned, fleet, known, document, snapshot),
+    )
+    return _sealed(plan, changed=document is not published)
+
+
+def _document(
+    fleet: Fleet,
+    removals: tuple[Removal, ...],
+    new: Launches,
+    snapshot: Snapshot,
+    policy: Policy,
+    environment: Environment,
+) -> tuple[DesiredDocument, bool]:
+    """The document that this plan proposes, and whether its foundation is another than the published one's."""
+    published = snapshot.document
+    released = [removal.record for removal in removals if removal.phase is RemovalPhase.RELEASE]
+    leaves = {record.claim for record in released}
+    staying = [sighting.claim for sighting in fleet.sightings if sighting.claim.name not in leaves]
+    claims = (*staying, *(launch.claim for launch in new.launches))
+    base = foundation(claims, new.templates, published, policy, environment)
+    changes = has_changed(base, published)
+    if not (released or new.launches or changes):
+        return published or _nothing(environment, base), False
+    carried = [leaving.record for leaving in fleet.leaving]
+    document = DesiredDocument(
+        environment=environment.name,
+        version=(published.version if published else 0) + 1,
+        foundation=base,
+        node_sets=node_sets(claims),
+        removals=_in_claim_order((*carried, *released)),
+    )
+    return document, changes
+
+
+def _nothing(environment: Environment, base: Foundation) -> DesiredDocument:
+    return DesiredDocument(environment=environment.name, version=0, foundation=base, node_sets=())
+
+
+def _in_claim_order(records: tuple[RemovalRecord, ...]) -> tuple[RemovalRecord, ...]:
+    return tuple(sorted(records, key=lambda record: record.claim))
+
+
+def _sealed(plan: Plan, *, changed: bool) -> Plan:
+    """The plan with its hash, which a document of its own making carries too. A published one stays as it is."""
+    bare = evolve(plan, decided_at=_NO_TIME, document=evolve(plan.document, plan_hash=""))
+    content = digest(bare)
+    document = evolve(plan.document, plan_hash=content) if changed else plan.document
+    return evolve(plan, hash=content, document=document)

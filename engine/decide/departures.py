@@ -1,0 +1,120 @@
+"""Which machines leave by choice, and why each other one stays."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from attrs import frozen
+
+from engine.decide.fleet import Fleet, Sighting
+from engine.disruption.budgets import PoolStanding
+from engine.disruption.candidates import choose
+from engine.disruption.empty import empties
+from engine.disruption.machine import Machine
+from engine.model.plan import Kept, Placement, Removal
+from engine.model.policy import DisruptionReason, NodePool, Policy
+from engine.model.refusal import PoolUnknown, StayReason
+from engine.model.snapshot import Snapshot
+
+
+@frozen
+class Departures:
+    """``removals`` in claim order; ``kept`` are all machines that neither leave nor are marked, in claim order."""
+
+    removals: tuple[Removal, ...]
+    kept: tuple[Kept, ...]
+
+
+def machines(
+    fleet: Fleet, lost: Iterable[str], placements: Iterable[Placement], policy: Policy, snapshot: Snapshot
+) -> tuple[Machine, ...]:
+    """The claims of known pools as disruption sees them, in claim order; those that are lost are no machines."""
+    gone = frozenset(lost)
+    pools = {pool.name: pool for pool in policy.node_pools}
+    planned: dict[str, int] = {}
+    for placement in placements:
+        if placement.claim is not None:
+            planned[placement.claim] = planned.get(placement.claim, 0) + 1
+    return tuple(
+        _machine(sighting, pools[sighting.claim.node_pool], planned.get(sighting.claim.name, 0), snapshot)
+        for sighting in fleet.sightings
+        if sighting.claim.name not in gone and sighting.claim.node_pool in pools
+    )
+
+
+def departures(
+    fleet: Fleet, lost: tuple[Removal, ...], known: tuple[Machine, ...], cap: int, snapshot: Snapshot
+) -> Departures:
+    """Ask each reason, then let go what base capacity, budgets and the cap allow."""
+    now = snapshot.taken_at
+    found = empties(known, now)
+    standings = _standings(fleet, lost, known)
+    choice = choose(found.candidates, standings, cap=cap, released=len(lost), now=now)
+    stays = {**found.stays, **choice.stays}
+    going = {removal.record.claim for removal in (*lost, *choice.removals)}
+    kept = (
+        _kept(sighting, stays.get(sighting.claim.name) or PoolUnknown(node_pool=sighting.claim.node_pool))
+        for sighting in fleet.sightings
+        if sighting.claim.name not in going
+    )
+    return Departures(
+        removals=tuple(sorted((*lost, *choice.removals), key=lambda each: each.record.claim)), kept=tuple(kept)
+    )
+
+
+def _machine(sighting: Sighting, pool: NodePool, planned: int, snapshot: Snapshot) -> Machine:
+    return Machine(
+        claim=sighting.claim,
+        pool=pool,
+        node=sighting.node,
+        is_initialized=sighting.is_initialized,
+        workload=tuple(pod.key for pod in sighting.pods if not pod.is_daemon),
+        guarded_by=next((pod.key for pod in sighting.pods if pod.do_not_disrupt), None),
+        planned=planned,
+        empty_since=snapshot.ledger.empty_since.get(sighting.claim.name),
+    )
+
+
+def _standings(fleet: Fleet, lost: Iterable[Removal], known: Iterable[Machine]) -> Mapping[str, PoolStanding]:
+    """How each pool stands, as budgets count it.
+
+    Machines that left before and may still run, and those that are lost, are out; a launch that was refused never was
+    in. A node that came up only now counts as out until it is initialized, as one does that fell ill: from outside the
+    two look alike.
+    """
+    base: dict[str, int] = {}
+    out: dict[str, int] = {}
+    serving: dict[str, int] = {}
+    pools: dict[str, NodePool] = {}
+
+    def add(counts: dict[str, int], pool: str) -> None:
+        counts[pool] = counts.get(pool, 0) + 1
+
+    for machine in known:
+        pools[machine.pool.name] = machine.pool
+        if machine.node is not None:
+            add(base, machine.pool.name)
+            add(serving if machine.serves else out, machine.pool.name)
+    left_before = [leaving.record for leaving in fleet.leaving if leaving.may_run]
+    for record in (*left_before, *(removal.record for removal in lost)):
+        if record.reason is not DisruptionReason.LAUNCH_REFUSED:
+            add(base, record.node_pool)
+            add(out, record.node_pool)
+    return {
+        name: PoolStanding(pool=pool, base=base.get(name, 0), out=out.get(name, 0), serving=serving.get(name, 0))
+        for name, pool in pools.items()
+    }
+
+
+def _kept(sighting: Sighting, reason: StayReason) -> Kept:
+    claim = sighting.claim
+    return Kept(
+        claim=claim.name,
+        node=sighting.node.name if sighting.node else None,
+        node_pool=claim.node_pool,
+        instance_type=claim.inputs.instance_type,
+        zone=claim.inputs.zone,
+        capacity_type=claim.inputs.capacity_type,
+        usd_per_hour=claim.usd_per_hour,
+        reason=reason,
+    )

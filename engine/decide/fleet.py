@@ -1,0 +1,200 @@
+"""Which instance and which node belong to which claim, as far as one snapshot shows it.
+
+Absence proves nothing here: an instance or node that the snapshot lacks may be there all the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime, timedelta
+
+from attrs import frozen
+
+from engine.model.claim import Claim
+from engine.model.constraint import Taint
+from engine.model.document import RemovalRecord
+from engine.model.node import Instance, Node
+from engine.model.pod import Pod
+from engine.model.policy import DisruptionReason
+from engine.model.quantity import CPU, MEMORY, PODS, Resources
+from engine.model.snapshot import Snapshot
+
+# A node that is younger counts as what it will be, although it is not ready or its devices have not shown up: Karpenter
+# gives a machine as long to register (nodeclaim/lifecycle). Later it counts as what it is.
+GRACE = timedelta(minutes=15)
+
+# Taints that Kubernetes and Karpenter put on a node until it is up; no pod tolerates them, and none has to.
+EPHEMERAL_TAINTS = frozenset(
+    {
+        "karpenter.sh/unregistered",
+        "node.cloudprovider.kubernetes.io/uninitialized",
+        "node.kubernetes.io/network-unavailable",
+        "node.kubernetes.io/not-ready",
+        "node.kubernetes.io/unreachable",
+    }
+)
+
+
+@frozen
+class Sighting:
+    """A claim of the published document with what was seen of it.
+
+    ``instance`` is the live one; ``seen_dead`` an instance of the claim's tag that is terminated or shutting down,
+    where no live one is. ``pods`` are those bound to its node that have not finished, in name order.
+    """
+
+    claim: Claim
+    instance: Instance | None = None
+    seen_dead: Instance | None = None
+    node: Node | None = None
+    pods: tuple[Pod, ...] = ()
+
+    @property
+    def is_initialized(self) -> bool:
+        """Whether the node has become what was bought: ready, untainted by start-up, every device there.
+
+        Karpenter's rule (nodeclaim/lifecycle/initialization.go); amounts are not compared. Of other extended resources
+        a node may lack some for good, such as EFA without its device plugin.
+        """
+        node, expected = self.node, self.claim.allocatable
+        if node is None or not node.ready or node.deleting:
+            return False
+        needed = (CPU, MEMORY, PODS, *expected.accelerators())
+        return not any(is_passing(taint, self.claim) for taint in node.taints) and all(
+            node.allocatable.amount(name) > 0 for name in needed if expected.amount(name) > 0
+        )
+
+    def expected_allocatable(self) -> Resources:
+        """What the node reports, and what the claim promises of resources that it does not report yet."""
+        if self.node is None:
+            return self.claim.allocatable
+        promised = self.claim.allocatable.items()
+        missing = {name: amount for name, amount in promised if not self.node.allocatable.amount(name)}
+        return Resources({**self.node.allocatable, **missing})
+
+    def is_young(self, now: datetime) -> bool:
+        return self.node is not None and now - self.node.created_at < GRACE
+
+
+@frozen
+class Leaving:
+    """A removal record of the published document whose deletion nothing says is done.
+
+    ``may_run``: nothing proves that its machine is gone, so it still counts.
+    """
+
+    record: RemovalRecord
+    may_run: bool
+
+
+@frozen
+class Fleet:
+    """All that is ours, and the nodes that are not: those belong to no claim and no removal record.
+
+    Sightings are in claim order, leaving ones in record order, nodes in name order. ``pods_by_node`` are the pods that
+    have not finished.
+    """
+
+    sightings: tuple[Sighting, ...]
+    leaving: tuple[Leaving, ...]
+    foreign_nodes: tuple[Node, ...]
+    pods_by_node: Mapping[str, tuple[Pod, ...]]
+
+
+def is_passing(taint: Taint, claim: Claim) -> bool:
+    """Whether a taint goes away once the node is up."""
+    return taint.key in EPHEMERAL_TAINTS or taint in claim.startup_taints
+
+
+def match(snapshot: Snapshot) -> Fleet:
+    """Put the claims, instances, nodes and pods of a snapshot together."""
+    instances = _instances_by_claim(snapshot.cloud.instances)
+    nodes = _nodes_by_instance(snapshot.nodes)
+    pods = _pods_by_node(snapshot.pods)
+    document, remembered = snapshot.document, snapshot.ledger.instance_ids
+    claims = sorted(document.claims, key=lambda claim: claim.name) if document else ()
+    records = sorted(document.removals, key=lambda record: record.claim) if document else ()
+
+    ours: set[str] = set()
+    for name in (*(claim.name for claim in claims), *(record.claim for record in records)):
+        ours.update(instance.id for instance in instances.get(name, ()))
+        if name in remembered:
+            ours.add(remembered[name])
+    foreign = (node for node in snapshot.nodes if node.instance_id not in ours)
+    return Fleet(
+        sightings=tuple(
+            _sight(claim, instances.get(claim.name, ()), remembered.get(claim.name), nodes, pods) for claim in claims
+        ),
+        leaving=tuple(
+            Leaving(record=record, may_run=_may_run(record, instances.get(record.claim, ()), snapshot))
+            for record in records
+            if not _is_settled(instances.get(record.claim, ()), snapshot)
+        ),
+        foreign_nodes=tuple(sorted(foreign, key=lambda node: node.name)),
+        pods_by_node=pods,
+    )
+
+
+def _sight(
+    claim: Claim,
+    instances: Sequence[Instance],
+    remembered: str | None,
+    nodes: Mapping[str, Node],
+    pods: Mapping[str, tuple[Pod, ...]],
+) -> Sighting:
+    alive = [instance for instance in instances if instance.is_alive]
+    # Two live ones are a launch that was doubled: the one that was recorded is the claim's, else the oldest.
+    instance = next((each for each in alive if each.id == remembered), alive[0] if alive else None)
+    seen_dead = instances[0] if instances and not alive else None
+    known = instance or seen_dead
+    node = nodes.get(known.id if known else remembered or "")
+    return Sighting(
+        claim=claim,
+        instance=instance,
+        seen_dead=seen_dead,
+        node=node,
+        pods=pods.get(node.name, ()) if node else (),
+    )
+
+
+def _is_settled(instances: Sequence[Instance], snapshot: Snapshot) -> bool:
+    """Whether a record of the published document is done with: converge said so, and no machine says otherwise.
+
+    Until then the next document carries it, since converge deletes nothing that no record names.
+    """
+    version = snapshot.document.version if snapshot.document else 0
+    return version <= snapshot.ledger.settled_version and not any(instance.is_alive for instance in instances)
+
+
+def _may_run(record: RemovalRecord, instances: Sequence[Instance], snapshot: Snapshot) -> bool:
+    if any(instance.is_alive for instance in instances):
+        return True
+    was_gone = record.reason in (DisruptionReason.LOST, DisruptionReason.LAUNCH_REFUSED)
+    return not (instances or was_gone or record.claim in snapshot.cloud.absent_claims)
+
+
+def _instances_by_claim(instances: Iterable[Instance]) -> dict[str, list[Instance]]:
+    """Each claim's instances, oldest first."""
+    by_claim: dict[str, list[Instance]] = {}
+    for instance in sorted(instances, key=lambda each: (each.launched_at, each.id)):
+        if instance.claim:
+            by_claim.setdefault(instance.claim, []).append(instance)
+    return by_claim
+
+
+def _nodes_by_instance(nodes: Iterable[Node]) -> dict[str, Node]:
+    """A machine that registered anew under another name has two nodes for a while: the newest is the one that lives."""
+    oldest_first = sorted(nodes, key=lambda each: (each.created_at, each.name))
+    return {node.instance_id: node for node in oldest_first if node.instance_id}
+
+
+def _pods_by_node(pods: Iterable[Pod]) -> dict[str, tuple[Pod, ...]]:
+    by_node: dict[str, list[Pod]] = {}
+    for pod in pods:
+        if pod.node_name is not None and not pod.is_finished:
+            by_node.setdefault(pod.node_name, []).append(pod)
+    return {name: tuple(sorted(bound, key=_in_name_order)) for name, bound in by_node.items()}
+
+
+def _in_name_order(pod: Pod) -> tuple[str, str]:
+    return (pod.key.namespace, pod.key.name)

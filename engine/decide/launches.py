@@ -1,0 +1,150 @@
+"""From the scheduler's new nodes to claims: names, frozen inputs, and the launch templates that they boot from."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+
+from attrs import frozen
+
+from engine.model import labels as keys
+from engine.model.claim import Claim, ClaimInputs
+from engine.model.document import LaunchTemplate
+from engine.model.environment import Environment, NetworkMode
+from engine.model.money import FREE
+from engine.model.plan import Launch, LaunchReason
+from engine.model.policy import NodeClass, NodePool, Policy
+from engine.model.snapshot import Snapshot
+from engine.policy.launch_template import image_variant, launch_template
+from engine.scheduling.problem import NewNode
+
+
+@frozen
+class Launches:
+    """The launches of a plan in claim order, and the launch templates that they need."""
+
+    launches: tuple[Launch, ...]
+    templates: tuple[LaunchTemplate, ...]
+
+
+def launches(new_nodes: Iterable[NewNode], snapshot: Snapshot, policy: Policy, environment: Environment) -> Launches:
+    """A claim for each new node, of a version one above the published document's."""
+    forge = _Forge(snapshot, policy, environment)
+    made = [forge.launch(ordinal, new) for ordinal, new in enumerate(sorted(new_nodes, key=_order))]
+    templates = sorted(forge.templates.values(), key=lambda each: each.name)
+    return Launches(
+        launches=tuple(sorted(made, key=lambda each: (each.claim.node_pool, each.claim.name))),
+        templates=tuple(templates),
+    )
+
+
+def _order(new: NewNode) -> tuple[str, str, bool, tuple[str, ...]]:
+    """Nodes that are alike in all of this are interchangeable."""
+    return (new.node_pool, new.option.offering.key, new.for_base_capacity, tuple(sorted(map(str, new.pods))))
+
+
+class _Forge:
+    """Makes claims one by one, no name twice and no subnet fuller than it needs to be."""
+
+    def __init__(self, snapshot: Snapshot, policy: Policy, environment: Environment) -> None:
+        self._snapshot = snapshot
+        self._policy = policy
+        self._environment = environment
+        document = snapshot.document
+        self._base_version = document.version if document else 0
+        self._taken = {claim.name for claim in document.claims} if document else set()
+        self._taken |= {record.claim for record in document.removals} if document else set()
+        self._taken |= {instance.claim for instance in snapshot.cloud.instances}
+        self._planned_on: dict[str, int] = {}
+        self.templates: dict[tuple[str, str, str], LaunchTemplate] = {}
+
+    def launch(self, ordinal: int, new: NewNode) -> Launch:
+        pool = self._policy.node_pool(new.node_pool)
+        node_class = self._policy.node_class(pool.node_class) if pool else None
+        if pool is None or node_class is None:
+            raise LookupError(f"the scheduler launched from pool {new.node_pool}, which has no file or no node class")
+        return Launch(
+            claim=self._claim(self._name(ordinal, new), new, pool, node_class),
+            reason=LaunchReason.BASE_CAPACITY if new.for_base_capacity else LaunchReason.PENDING_PODS,
+            pods=tuple(sorted(new.pods)),
+            lost=new.lost,
+        )
+
+    def _claim(self, name: str, new: NewNode, pool: NodePool, node_class: NodeClass) -> Claim:
+        option, offering = new.option, new.option.offering
+        return Claim(
+            name=name,
+            node_pool=pool.name,
+            node_class=node_class.name,
+            stack=self._environment.name,
+            inputs=ClaimInputs(
+                instance_type=offering.instance_type,
+                zone=offering.zone,
+                capacity_type=offering.capacity_type,
+                launch_template=self._template(new, pool, node_class).name,
+                subnet_id=self._subnet(node_class, offering.zone),
+                security_group_ids=self._security_groups(node_class),
+                associate_public_ip_address=node_class.associate_public_ip_address,
+                tags=self._tags(name, pool, node_class),
+            ),
+            usd_per_hour=option.usd_per_hour or FREE,
+            capacity=option.capacity,
+            allocatable=option.allocatable,
+            created_at=self._snapshot.taken_at,
+            labels=option.labels,
+            taints=pool.taints,
+            startup_taints=pool.startup_taints,
+        )
+
+    def _name(self, ordinal: int, new: NewNode) -> str:
+        """Of what is decided, where and when: the same decision gives the same name, and no other one does."""
+        parts = (
+            self._environment.name,
+            str(self._base_version),
+            self._snapshot.taken_at.isoformat(),
+            new.node_pool,
+            str(ordinal),
+            new.option.offering.key,
+        )
+        attempt = 0
+        while True:
+            content = "\n".join((*parts, str(attempt)))
+            name = f"{new.node_pool}-{hashlib.sha256(content.encode()).hexdigest()[:10]}"
+            if name not in self._taken:
+                self._taken.add(name)
+                return name
+            attempt += 1
+
+    def _template(self, new: NewNode, pool: NodePool, node_class: NodeClass) -> LaunchTemplate:
+        variant = image_variant(new.option.instance_type)
+        capacity_type = new.option.offering.capacity_type
+        needed = (pool.name, capacity_type, variant)
+        if needed not in self.templates:
+            image = self._snapshot.cloud.images[node_class.name][variant]
+            self.templates[needed] = launch_template(pool, node_class, self._environment, image, capacity_type, variant)
+        return self.templates[needed]
+
+    def _subnet(self, node_class: NodeClass, zone: str) -> str | None:
+        """The subnet with the most addresses left once this plan's launches have theirs; None: the one we own."""
+        if self._environment.network.mode is NetworkMode.OWNED:
+            return None
+        candidates = [each for each in self._snapshot.cloud.subnets.get(node_class.name, ()) if each.zone == zone]
+        planned = self._planned_on
+        chosen = min(candidates, key=lambda each: (planned.get(each.id, 0) - each.available_ip_count, each.id))
+        planned[chosen.id] = planned.get(chosen.id, 0) + 1
+        return chosen.id
+
+    def _security_groups(self, node_class: NodeClass) -> tuple[str, ...] | None:
+        if self._environment.network.mode is NetworkMode.OWNED:
+            return None
+        return tuple(sorted(self._snapshot.cloud.security_group_ids.get(node_class.name, ())))
+
+    def _tags(self, name: str, pool: NodePool, node_class: NodeClass) -> dict[str, str]:
+        own = {
+            keys.TAG_NAME: name,
+            keys.TAG_CLAIM: name,
+            keys.TAG_NODE_POOL: pool.name,
+            keys.TAG_ENVIRONMENT: self._environment.name,
+            keys.TAG_DOCUMENT_VERSION: str(self._base_version + 1),
+        }
+        return {**self._environment.tags, **node_class.tags, **own}

@@ -1,0 +1,91 @@
+"""Claims that leave by themselves: the machine is gone, or its launch was refused. No budget can hold that back.
+
+Both need a proof: EC2's word that the instance is gone, or its refusal. A claim that an empty or partial read does not
+show stays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from engine.catalog.ledger import pruned, with_launch, with_refusal
+from engine.decide.fleet import Fleet, Sighting
+from engine.model.catalog import Offering
+from engine.model.claim import Claim
+from engine.model.document import RemovalRecord
+from engine.model.ledger import Ledger
+from engine.model.outcome import ClaimOutcome, OutcomeStatus
+from engine.model.plan import Removal, RemovalPhase
+from engine.model.policy import DisruptionReason
+from engine.model.snapshot import Snapshot
+
+_REFUSED = (OutcomeStatus.FAILED_CAPACITY, OutcomeStatus.FAILED_OTHER)
+
+
+def losses(fleet: Fleet, snapshot: Snapshot) -> tuple[Removal, ...]:
+    """A removal for each claim whose machine is gone or never came, in claim order."""
+    outcomes = _outcomes(snapshot.ledger)
+    found = (_loss(sighting, outcomes.get(sighting.claim.name), snapshot) for sighting in fleet.sightings)
+    return tuple(Removal(record=record, phase=RemovalPhase.RELEASE) for record in found if record is not None)
+
+
+def lessons(fleet: Fleet, lost: tuple[Removal, ...], snapshot: Snapshot) -> Ledger:
+    """The ledger once the launches since the last pass are known: new machines clear their offering's refusals, then
+    each refused launch bars its offering for a while."""
+    ledger = snapshot.ledger
+    for sighting in fleet.sightings:
+        if sighting.instance is not None and sighting.claim.name not in ledger.instance_ids:
+            ledger = with_launch(ledger, offering_key(sighting.claim))
+    claims = {sighting.claim.name: sighting.claim for sighting in fleet.sightings}
+    outcomes = _outcomes(snapshot.ledger)
+    for removal in lost:
+        outcome = outcomes.get(removal.record.claim)
+        refused = removal.record.reason is DisruptionReason.LAUNCH_REFUSED
+        if refused and outcome is not None and outcome.status is OutcomeStatus.FAILED_CAPACITY:
+            key = offering_key(claims[outcome.claim])
+            ledger = with_refusal(ledger, key, outcome.code, snapshot.taken_at)
+    return pruned(ledger, snapshot.taken_at)
+
+
+def offering_key(claim: Claim) -> str:
+    """The ledger's key of the offering that a claim is of."""
+    inputs = claim.inputs
+    return Offering(inputs.instance_type, inputs.zone, inputs.capacity_type, None).key
+
+
+def _outcomes(ledger: Ledger) -> Mapping[str, ClaimOutcome]:
+    return {outcome.claim: outcome for outcome in ledger.outcomes}
+
+
+def _loss(sighting: Sighting, outcome: ClaimOutcome | None, snapshot: Snapshot) -> RemovalRecord | None:
+    claim = sighting.claim
+    if sighting.instance is not None:
+        return None
+    if sighting.seen_dead is not None or claim.name in snapshot.cloud.absent_claims:
+        known = sighting.seen_dead.id if sighting.seen_dead else snapshot.ledger.instance_ids.get(claim.name)
+        what = f"instance {known} is gone" if known else "its instance is gone"
+        return _record(sighting, DisruptionReason.LOST, what, snapshot)
+    if outcome is not None and _never_came(outcome, snapshot.ledger):
+        what = f"{outcome.code or outcome.status.value} for {offering_key(claim)}"
+        return _record(sighting, DisruptionReason.LAUNCH_REFUSED, what, snapshot)
+    return None
+
+
+def _never_came(outcome: ClaimOutcome, ledger: Ledger) -> bool:
+    """Whether a launch failed before there was an instance. One that failed later is lost only when EC2 says so."""
+    was_there = bool(outcome.instance_id) or outcome.claim in ledger.instance_ids
+    return outcome.status in _REFUSED and not was_there
+
+
+def _record(sighting: Sighting, reason: DisruptionReason, what: str, snapshot: Snapshot) -> RemovalRecord:
+    claim = sighting.claim
+    return RemovalRecord(
+        claim=claim.name,
+        node_pool=claim.node_pool,
+        reason=reason,
+        rule=f"{claim.node_pool}: {what}",
+        since=snapshot.taken_at,
+        usd_per_hour=claim.usd_per_hour,
+        node=sighting.node.name if sighting.node else None,
+        capacity=claim.capacity,
+    )

@@ -1,0 +1,45 @@
+"""What the next pass starts from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from attrs import evolve
+
+from engine.decide.fleet import Fleet
+from engine.disruption.empty import stands_empty
+from engine.disruption.machine import Machine
+from engine.model.document import DesiredDocument
+from engine.model.ledger import Ledger
+from engine.model.outcome import ClaimOutcome
+from engine.model.snapshot import Snapshot
+
+
+def next_ledger(
+    learned: Ledger, fleet: Fleet, machines: Iterable[Machine], document: DesiredDocument, snapshot: Snapshot
+) -> Ledger:
+    """The ledger after a pass that leads to ``document``; ``learned`` knows its refused launches already.
+
+    The clock of an empty node starts when it is first seen empty, and stops when it is not. Instance ids are kept as
+    long as the document names the claim, in a removal record too: by its id EC2 is asked whether a machine is gone.
+    """
+    staying = {claim.name for claim in document.claims}
+    named = staying | {record.claim for record in document.removals}
+    seen = {each.claim.name: each.instance.id for each in fleet.sightings if each.instance is not None}
+    ids = {**learned.instance_ids, **seen}
+    empty_since = {
+        machine.claim.name: machine.empty_since or snapshot.taken_at
+        for machine in machines
+        if machine.claim.name in staying and stands_empty(machine)
+    }
+    return evolve(
+        learned,
+        empty_since=empty_since,
+        instance_ids={name: ids[name] for name in sorted(ids) if name in named},
+        outcomes=_unanswered(learned.outcomes, staying - seen.keys()),
+    )
+
+
+def _unanswered(outcomes: Iterable[ClaimOutcome], waiting: set[str]) -> tuple[ClaimOutcome, ...]:
+    """A launch is answered once its claim left or its machine was seen."""
+    return tuple(sorted((each for each in outcomes if each.claim in waiting), key=lambda each: each.claim))

@@ -1,0 +1,135 @@
+"""What a pool can make a node from: the catalog's offerings, through the pool's requirements and its node class."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+
+from engine.catalog.ledger import is_available
+from engine.catalog.node_shape import NodeShape, node_shape
+from engine.catalog.price import ebs_usd_per_hour
+from engine.model import labels as keys
+from engine.model.catalog import Catalog, InstanceType, Offering
+from engine.model.constraint import Requirement
+from engine.model.environment import Environment, NetworkMode
+from engine.model.ledger import Ledger
+from engine.model.policy import NodeClass, NodePool
+from engine.model.quantity import QuantityError, Resources
+from engine.model.refusal import PoolNotReady
+from engine.model.snapshot import Snapshot
+from engine.policy.launch_template import image_variant
+from engine.scheduling.problem import NodeOption
+
+# Labels that differ between the offerings of one type.
+_OFFERING_KEYS = frozenset({keys.ZONE, keys.ZONE_ID, keys.CAPACITY_TYPE})
+
+
+class Market:
+    """The offerings of one environment at one moment; remembers shapes and prices that several pools share."""
+
+    def __init__(self, catalog: Catalog, environment: Environment, snapshot: Snapshot, ledger: Ledger) -> None:
+        self._catalog = catalog
+        self._environment = environment
+        self._cloud = snapshot.cloud
+        self._offerings: dict[str, list[Offering]] = {}
+        for offering in sorted(catalog.offerings, key=lambda each: each.key):
+            self._offerings.setdefault(offering.instance_type, []).append(offering)
+        self._types = {kind.name: kind for kind in sorted(catalog.instance_types, key=lambda each: each.name)}
+        self._available = {each.key: is_available(ledger, each, snapshot.taken_at) for each in catalog.offerings}
+        self._variants = {name: image_variant(kind) for name, kind in self._types.items()}
+        self._shapes: dict[tuple[str, str], NodeShape] = {}
+
+    def options(self, pool: NodePool, node_class: NodeClass | None) -> tuple[NodeOption, ...] | PoolNotReady:
+        """Every offering that the pool's requirements permit, in the zones and for the images that its class has.
+
+        PoolNotReady names what the class lacks. A type without an image for it is passed over, while others have one.
+        """
+        if node_class is None:
+            return PoolNotReady(why=f"no file defines EC2NodeClass {pool.node_class}")
+        lacking = self._lacking(node_class)
+        if lacking:
+            return PoolNotReady(why=f"EC2NodeClass {node_class.name}: {lacking}")
+        permitted = [kind for kind in self._types.values() if self._permits(pool, kind)]
+        images = self._cloud.images.get(node_class.name, {})
+        bootable = [kind for kind in permitted if self._variants[kind.name] in images]
+        if permitted and not bootable:
+            variants = ", ".join(sorted({self._variants[kind.name] for kind in permitted}))
+            return PoolNotReady(why=f"EC2NodeClass {node_class.name}: amiSelectorTerms match no image for {variants}")
+        try:
+            return tuple(option for kind in bootable for option in self._of_type(pool, node_class, kind))
+        except QuantityError as error:
+            return PoolNotReady(why=f"EC2NodeClass {node_class.name}: kubelet: {error}")
+
+    def capacity(self, instance_type: str, node_class: NodeClass) -> Resources | None:
+        """The capacity of a node of that type; None when the catalog does not know the type."""
+        kind = self._types.get(instance_type)
+        return self._shape(kind, node_class).capacity if kind is not None else None
+
+    def zones(self, node_class: NodeClass) -> frozenset[str]:
+        """The zones that a node of the class can be in: those of its subnets, or of the environment's own network."""
+        if self._environment.network.mode is NetworkMode.OWNED:
+            return frozenset(self._environment.network.zones)
+        return frozenset(subnet.zone for subnet in self._cloud.subnets.get(node_class.name, ()))
+
+    def _lacking(self, node_class: NodeClass) -> str:
+        if self._environment.network.mode is NetworkMode.OWNED:
+            return ""
+        if not self._cloud.subnets.get(node_class.name):
+            return "subnetSelectorTerms match no subnet"
+        if not self._cloud.security_group_ids.get(node_class.name):
+            return "securityGroupSelectorTerms match no security group"
+        return ""
+
+    def _permits(self, pool: NodePool, kind: InstanceType) -> bool:
+        labels = self._type_labels(pool, kind)
+        return admitted((each for each in pool.requirements if _key(each) not in _OFFERING_KEYS), labels)
+
+    def _type_labels(self, pool: NodePool, kind: InstanceType) -> dict[str, str]:
+        return {
+            keys.OS: "linux",
+            **kind.labels,
+            **pool.labels,
+            keys.REGION: self._catalog.region,
+            keys.NODE_POOL: pool.name,
+            keys.NODE_CLASS: pool.node_class,
+        }
+
+    def _of_type(self, pool: NodePool, node_class: NodeClass, kind: InstanceType) -> Iterator[NodeOption]:
+        labels = self._type_labels(pool, kind)
+        wanted = [each for each in pool.requirements if _key(each) in _OFFERING_KEYS]
+        zones, shape = self.zones(node_class), self._shape(kind, node_class)
+        volumes = ebs_usd_per_hour(self._catalog, node_class)
+        for offering in self._offerings.get(kind.name, ()):
+            own = {keys.ZONE: offering.zone, keys.CAPACITY_TYPE: offering.capacity_type}
+            if offering.zone in self._catalog.zone_ids:
+                own[keys.ZONE_ID] = self._catalog.zone_ids[offering.zone]
+            if offering.zone in zones and admitted(wanted, own):
+                price = offering.usd_per_hour
+                yield NodeOption(
+                    instance_type=kind,
+                    offering=offering,
+                    capacity=shape.capacity,
+                    allocatable=shape.allocatable,
+                    usd_per_hour=price + volumes if price is not None else None,
+                    labels={**labels, **own},
+                    is_available=self._available[offering.key],
+                )
+
+    def _shape(self, kind: InstanceType, node_class: NodeClass) -> NodeShape:
+        known = (kind.name, node_class.name)
+        if known not in self._shapes:
+            self._shapes[known] = node_shape(kind, node_class, self._environment)
+        return self._shapes[known]
+
+
+def admitted(requirements: Iterable[Requirement], labels: Mapping[str, str]) -> bool:
+    """Whether a node with these labels meets the requirements. A custom key that no label answers passes: the
+    scheduler gives such a node the label that its pods ask for."""
+    return all(
+        each.admits(labels.get(_key(each)))
+        for each in requirements
+        if _key(each) in labels or _key(each) in keys.WELL_KNOWN
+    )
+
+
+def _key(requirement: Requirement) -> str:
+    return keys.ALIASES.get(requirement.key, requirement.key)

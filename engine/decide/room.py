@@ -1,0 +1,121 @@
+"""The room that is left on what is there, for the pods that wait."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+
+from attrs import frozen
+
+from engine.decide.fleet import Fleet, Sighting, is_passing
+from engine.model import labels as keys
+from engine.model.catalog import Catalog
+from engine.model.claim import Claim
+from engine.model.constraint import Taint
+from engine.model.node import Node
+from engine.model.pod import DaemonSet, Pod
+from engine.model.quantity import Resources
+from engine.model.snapshot import Snapshot
+from engine.scheduling.daemons import Daemons
+from engine.scheduling.problem import ExistingNode
+from engine.scheduling.requirements import canonical_labels
+
+
+def existing_nodes(fleet: Fleet, lost: Iterable[str], snapshot: Snapshot, catalog: Catalog) -> tuple[ExistingNode, ...]:
+    """The nodes and the claims in flight that a pending pod may be put on.
+
+    Nodes of ours that are up or still coming up; nodes that are not ours and ready. Not those that are cordoned,
+    marked or being deleted, nor those of claims that are lost.
+    """
+    gone = frozenset(lost)
+    accelerated = {kind.name for kind in catalog.instance_types if kind.is_accelerated}
+    daemons = _DaemonsToCome(snapshot.daemon_sets)
+    found = [_on_claim(sighting, snapshot.taken_at) for sighting in fleet.sightings if sighting.claim.name not in gone]
+    found += [_on_foreign(node, fleet.pods_by_node.get(node.name, ())) for node in fleet.foreign_nodes]
+    return tuple(_existing(ground, daemons, accelerated) for ground in found if ground is not None)
+
+
+@frozen
+class _Ground:
+    """What a pod would stand on: a node, or a claim without one."""
+
+    node: Node | None
+    claim: Claim | None
+    labels: Mapping[str, str]
+    taints: tuple[Taint, ...]
+    allocatable: Resources
+    pods: tuple[Pod, ...]
+
+
+def _on_claim(sighting: Sighting, now: datetime) -> _Ground | None:
+    claim, node = sighting.claim, sighting.node
+    if node is None:
+        return _Ground(None, claim, claim.labels, claim.taints, claim.allocatable, ())
+    if not _is_open(node):
+        return None
+    if not sighting.is_initialized and sighting.is_young(now):
+        return _Ground(
+            node=node,
+            claim=claim,
+            # Its own labels and taints may not all be there yet.
+            labels={**claim.labels, **node.labels},
+            taints=_united(claim.taints, (taint for taint in node.taints if not is_passing(taint, claim))),
+            allocatable=sighting.expected_allocatable(),
+            pods=sighting.pods,
+        )
+    return _Ground(node, claim, node.labels, node.taints, node.allocatable, sighting.pods) if node.ready else None
+
+
+def _on_foreign(node: Node, pods: tuple[Pod, ...]) -> _Ground | None:
+    if not (node.ready and _is_open(node)):
+        return None
+    return _Ground(node, None, node.labels, node.taints, node.allocatable, pods)
+
+
+def _is_open(node: Node) -> bool:
+    return not (node.unschedulable or node.deleting or node.is_marked)
+
+
+def _united(first: tuple[Taint, ...], more: Iterable[Taint]) -> tuple[Taint, ...]:
+    return tuple(dict.fromkeys((*first, *more)))
+
+
+def _existing(ground: _Ground, daemons: _DaemonsToCome, accelerated: set[str]) -> ExistingNode:
+    kind = ground.claim.inputs.instance_type if ground.claim else ground.labels.get(keys.INSTANCE_TYPE, "")
+    room = ground.allocatable - daemons.requests(ground)
+    return ExistingNode(
+        node=ground.node.name if ground.node else None,
+        claim=ground.claim.name if ground.claim else None,
+        labels=ground.labels,
+        taints=ground.taints,
+        room=_without(room, ground.pods),
+        is_accelerated=kind in accelerated or bool(ground.allocatable.accelerators()),
+    )
+
+
+def _without(room: Resources, pods: tuple[Pod, ...]) -> Resources:
+    left = dict(room)
+    for pod in pods:
+        for resource, amount in pod.placing.requests.items():
+            left[resource] = left.get(resource, 0) - amount
+    return Resources(left)
+
+
+class _DaemonsToCome:
+    """The daemonsets that will put a pod on a node and have none there yet; many nodes ask alike."""
+
+    def __init__(self, daemon_sets: tuple[DaemonSet, ...]) -> None:
+        self._daemon_sets = daemon_sets
+        self._known: dict[tuple[frozenset[str], tuple[Taint, ...]], Daemons] = {}
+
+    def requests(self, ground: _Ground) -> Resources:
+        there = frozenset(
+            pod.owner.name for pod in ground.pods if pod.owner is not None and pod.owner.kind == "DaemonSet"
+        )
+        # The daemonset controller adds tolerations of the node's own troubles to each pod that it makes.
+        standing = tuple(taint for taint in ground.taints if not taint.key.startswith("node.kubernetes.io/"))
+        asked = (there, standing)
+        if asked not in self._known:
+            missing = (daemon for daemon in self._daemon_sets if daemon.name not in there)
+            self._known[asked] = Daemons(missing, standing)
+        return self._known[asked].overhead(canonical_labels(ground.labels))

@@ -1,0 +1,40 @@
+"""A machine of ours as disruption sees it: its claim, its node, and what holds the node."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from attrs import frozen
+
+from engine.model.claim import Claim
+from engine.model.node import Node
+from engine.model.pod import PodKey
+from engine.model.policy import NodePool
+
+
+@frozen
+class Machine:
+    """A claim of a known pool, that stays in the document unless a reason is found for it to go.
+
+    ``workload`` are the pods on its node that run or are going, the daemons' and mirror pods apart; ``guarded_by`` is
+    the first pod on it that must not be disrupted, a daemon's included (Karpenter counts those too). ``planned`` is how
+    many pending pods this plan puts on it. ``empty_since`` None: it was not seen empty before.
+    """
+
+    claim: Claim
+    pool: NodePool
+    node: Node | None
+    is_initialized: bool
+    workload: tuple[PodKey, ...] = ()
+    guarded_by: PodKey | None = None
+    planned: int = 0
+    empty_since: datetime | None = None
+
+    @property
+    def is_marked(self) -> bool:
+        return self.node is not None and self.node.is_marked
+
+    @property
+    def serves(self) -> bool:
+        """Whether pods run on it, or could: initialized and not on its way out."""
+        return self.is_initialized and not self.is_marked

@@ -1,0 +1,95 @@
+"""Budgets: Karpenter's arithmetic, windows in UTC, and the tightest that is open decides."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta, timezone
+
+import pytest
+
+from engine.disruption.budgets import UNLIMITED, PoolStanding, allowance, describe, is_active
+from engine.model.policy import Budget, Disruption, DisruptionReason
+from tests.builders import NOON, node_pool
+
+EMPTY = DisruptionReason.EMPTY
+HOURS = timedelta(hours=1)
+# 2026-11-30 is a Monday.
+OFFICE_HOURS = Budget(nodes=0, schedule="0 9 * * 1-5", duration=8 * HOURS)
+
+
+def allowed(*budgets: Budget, base: int = 10, reason: DisruptionReason = EMPTY, at: datetime = NOON) -> int | None:
+    pool = node_pool(disruption=Disruption(budgets=budgets))
+    return allowance(PoolStanding(pool=pool, base=base, out=0, serving=base), reason, at).allowed
+
+
+@pytest.mark.parametrize(
+    ("percent", "base", "expected"), [(10, 10, 1), (10, 11, 2), (10, 1, 1), (0, 10, 0), (100, 7, 7), (50, 0, 0)]
+)
+def test_a_percentage_is_of_the_pools_nodes_rounded_up(percent: int, base: int, expected: int) -> None:
+    assert allowed(Budget(percent=percent), base=base) == expected
+
+
+def test_the_least_of_several_budgets_decides() -> None:
+    assert allowed(Budget(percent=50), Budget(nodes=3), Budget(nodes=4)) == 3
+
+
+def test_no_budget_is_no_bound() -> None:
+    assert allowed() is None
+    found = allowance(PoolStanding(node_pool(disruption=Disruption(budgets=())), 4, 0, 4), EMPTY, NOON)
+    assert found.use(4, 1).allowed == 4
+    assert found.budget == UNLIMITED
+
+
+def test_a_budget_without_reasons_holds_karpenters_three() -> None:
+    named = {DisruptionReason.EMPTY, DisruptionReason.DRIFTED, DisruptionReason.UNDERUTILIZED}
+    held = {reason for reason in DisruptionReason if allowed(Budget(nodes=0), reason=reason) == 0}
+    assert held == named
+
+
+def test_a_budget_with_reasons_holds_only_those() -> None:
+    drift_only = Budget(nodes=0, reasons=(DisruptionReason.DRIFTED,))
+    assert allowed(drift_only, reason=EMPTY) is None
+    assert allowed(drift_only, reason=DisruptionReason.DRIFTED) == 0
+
+
+@pytest.mark.parametrize(
+    ("moment", "is_open"),
+    [
+        (datetime(2026, 11, 30, 8, 59, 59, tzinfo=UTC), False),
+        (datetime(2026, 11, 30, 9, 0, tzinfo=UTC), True),
+        (datetime(2026, 11, 30, 16, 59, 59, tzinfo=UTC), True),
+        (datetime(2026, 11, 30, 17, 0, tzinfo=UTC), False),
+        (datetime(2026, 11, 29, 12, 0, tzinfo=UTC), False),
+        # The same moment as 9:30 in UTC, told elsewhere.
+        (datetime(2026, 11, 30, 4, 30, tzinfo=timezone(timedelta(hours=-5))), True),
+    ],
+)
+def test_a_window_is_open_from_its_start_for_its_duration(moment: datetime, is_open: bool) -> None:
+    assert is_active(OFFICE_HOURS, moment) is is_open
+
+
+def test_a_window_may_reach_over_midnight_and_over_days() -> None:
+    weekend = Budget(nodes=5, schedule="0 22 * * 5", duration=56 * HOURS)
+    assert is_active(weekend, datetime(2026, 11, 30, 5, 59, tzinfo=UTC))
+    assert not is_active(weekend, datetime(2026, 11, 30, 6, 0, tzinfo=UTC))
+
+
+def test_karpenters_named_schedules_are_understood() -> None:
+    daily = Budget(nodes=0, schedule="@daily", duration=HOURS)
+    assert is_active(daily, datetime(2026, 11, 30, 0, 30, tzinfo=UTC))
+    assert not is_active(daily, NOON)
+
+
+def test_a_shut_window_bounds_nothing() -> None:
+    assert allowed(OFFICE_HOURS, Budget(percent=20), at=NOON) == 0
+    assert allowed(OFFICE_HOURS, Budget(percent=20), at=NOON + 12 * HOURS) == 2
+
+
+@pytest.mark.parametrize("schedule", ["nonsense", "61 * * * *", "0 0 31 2 *"])
+def test_a_schedule_that_is_none_lets_nothing_go(schedule: str) -> None:
+    broken = Budget(nodes=7, schedule=schedule, duration=HOURS)
+    assert allowed(broken) == 0
+
+
+def test_a_budget_is_described_in_a_few_words() -> None:
+    assert describe(Budget(percent=10)) == "10%"
+    assert describe(OFFICE_HOURS) == '0 nodes on "0 9 * * 1-5" for 8h'
