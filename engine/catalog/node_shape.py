@@ -109,11 +109,12 @@ def _kube_reserved(capacity: Resources, kubelet: Kubelet) -> Resources:
 def _eviction_threshold(capacity: Resources, kubelet: Kubelet) -> Resources:
     """The hard eviction thresholds: the class's, else 100 MiB of memory and a tenth of the storage."""
     memory = kubelet.eviction_hard.get(_MEMORY_SIGNAL)
-    storage = kubelet.eviction_hard.get(_STORAGE_SIGNAL, "10%")
+    storage = kubelet.eviction_hard.get(_STORAGE_SIGNAL)
+    tenth = -(-capacity.amount(EPHEMERAL_STORAGE) // 10)
     return Resources(
         {
             MEMORY: _EVICTION_MEMORY_BYTES if memory is None else _signal(MEMORY, memory, capacity),
-            EPHEMERAL_STORAGE: _signal(EPHEMERAL_STORAGE, storage, capacity),
+            EPHEMERAL_STORAGE: tenth if storage is None else _signal(EPHEMERAL_STORAGE, storage, capacity),
         }
     )
 
