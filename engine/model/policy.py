@@ -71,7 +71,8 @@ class NodePool:
     """A Karpenter NodePool. ``limits`` may name any resource and ``nodes``; NOTHING is no limit.
 
     ``expire_after`` and ``termination_grace_period`` None mean never. ``replicas`` makes a static pool;
-    ``min_nodes`` (our annotation) keeps base capacity in a dynamic one.
+    ``min_nodes`` (our annotation) keeps base capacity in a dynamic one. ``field_positions`` tell where a part stands
+    in its file (``requirements[KEY In][VALUE]``, ``labels[accelerator]``, ``taints``); they are no part of its meaning.
     """
 
     name: str
@@ -90,6 +91,11 @@ class NodePool:
     replicas: int | None = None
     min_nodes: int = 0
     open_to_all_pods: bool = False
+    field_positions: Mapping[str, Position] = field(factory=dict, eq=False, repr=False)
+
+    def position_of(self, part: str) -> Position:
+        """Where a part stands; the pool itself when that is not known."""
+        return self.field_positions.get(part, self.position)
 
     @property
     def base_nodes(self) -> int:

@@ -1,0 +1,76 @@
+"""A pool's disruption budgets, read and checked."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
+from cronsim import CronSim, CronSimError
+
+from engine.model.policy import Budget, DisruptionReason
+from engine.policy.findings import ObjectFindings
+from engine.policy.located import Path
+from engine.policy.node_pool_schema import BudgetPart
+
+BUDGETS: Path = ("spec", "disruption", "budgets")
+_MAX_BUDGETS = 50
+_MACROS = {
+    "@yearly": "0 0 1 1 *",
+    "@annually": "0 0 1 1 *",
+    "@monthly": "0 0 1 * *",
+    "@weekly": "0 0 * * 0",
+    "@daily": "0 0 * * *",
+    "@midnight": "0 0 * * *",
+    "@hourly": "0 * * * *",
+}
+# Karpenter's cron knows names, lists, ranges and steps; L, W and # are other programs' additions.
+_CRON = re.compile(r"(\S+\s+){4}\S+")
+_CRON_FIELD = re.compile(r"[0-9A-Za-z*/,-]+")
+_ANY_DAY = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def checked_budgets(parts: Sequence[BudgetPart], findings: ObjectFindings) -> tuple[Budget, ...]:
+    """The budgets as values; what is wrong with them goes to ``findings``."""
+    if len(parts) > _MAX_BUDGETS:
+        findings.error(BUDGETS, "too-many", f"{len(parts)} budgets; Karpenter takes {_MAX_BUDGETS} at most")
+    return tuple(_budget(part, (*BUDGETS, index), findings) for index, part in enumerate(parts))
+
+
+def _budget(part: BudgetPart, path: Path, findings: ObjectFindings) -> Budget:
+    percent = part.nodes.endswith("%")
+    amount = int(part.nodes.rstrip("%"))
+    if (part.schedule is None) != (part.duration is None) and not findings.lacks_part(path):
+        has, lacks = ("schedule", "duration") if part.duration is None else ("duration", "schedule")
+        message = f"a budget with {has} needs {lacks} too: it holds for the duration from each time of the schedule"
+        findings.error((*path, has), "bad-budget", message, f"add {lacks}, or remove {has}")
+    return Budget(
+        nodes=None if percent else amount,
+        percent=amount if percent else None,
+        reasons=tuple(DisruptionReason(reason) for reason in part.reasons),
+        schedule=None if part.schedule is None else _cron_line(part.schedule, (*path, "schedule"), findings),
+        duration=part.duration,
+    )
+
+
+def _cron_line(text: str, path: Path, findings: ObjectFindings) -> str:
+    """Five fields, names of times (@daily) written out."""
+    line = _MACROS.get(text.strip(), text.strip()).replace("?", "*")
+    problem = _problem_of(line)
+    if problem:
+        hint = 'write five fields in UTC: minute, hour, day, month, weekday, such as "0 9 * * 1-5"; or @daily'
+        findings.error(path, "bad-schedule", f"{text[:60]!r} is no schedule: {problem}", hint)
+    return line
+
+
+def _problem_of(line: str) -> str:
+    if not _CRON.fullmatch(line) or len(line) > 200:
+        return f"it has {len(line.split())} fields"
+    strange = next((part for part in line.split() if not _CRON_FIELD.fullmatch(part)), None)
+    if strange is not None:
+        return f"{strange!r} is not understood"
+    try:
+        CronSim(line, _ANY_DAY)
+    except (CronSimError, ValueError) as error:
+        return str(error)[:80].lower()
+    return ""

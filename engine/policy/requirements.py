@@ -1,0 +1,170 @@
+"""A pool's requirements and node labels: what Karpenter accepts of them, and what this engine can keep."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from engine.model import labels
+from engine.model.constraint import Operator, Requirement
+from engine.policy.findings import ObjectFindings, closest, did_you_mean
+from engine.policy.located import Path
+from engine.policy.node_pool_schema import RequirementPart
+
+REQUIREMENTS: Path = ("spec", "template", "spec", "requirements")
+LABELS: Path = ("spec", "template", "metadata", "labels")
+_MAX_REQUIREMENTS = 100
+_BOUNDS = (Operator.GT, Operator.LT, Operator.GTE, Operator.LTE)
+_CAPACITY_TYPES = (labels.ON_DEMAND, labels.SPOT, labels.RESERVED)
+_CLOUD_DOMAIN = "karpenter.k8s.aws"
+# Karpenter labels nodes with these too; no type of our catalog tells them, so nothing could ever match.
+_NOT_IMPLEMENTED = {
+    f"{_CLOUD_DOMAIN}/{name}"
+    for name in (
+        "instance-tenancy",
+        "capacity-reservation-type",
+        "capacity-reservation-id",
+        "capacity-reservation-interruptible",
+        "ec2nodeclass",
+        "instance-encryption-in-transit-supported",
+        "nitro-sandbox",
+        "instance-ebs-bandwidth",
+        "instance-cpu-sustained-clock-speed-mhz",
+        "instance-capability-flex",
+        "placement-group-id",
+        "placement-group-partition",
+    )
+} - labels.WELL_KNOWN | {"node.kubernetes.io/windows-build"}
+# The kubelet sets labels of these domains on its own node only where Kubernetes' NodeRestriction lets it.
+_KUBELET_MAY = ("kubelet.kubernetes.io", "node.kubernetes.io")
+
+
+def checked_requirements(parts: Sequence[RequirementPart], findings: ObjectFindings) -> tuple[Requirement, ...]:
+    """The requirements as values; what is wrong with them goes to ``findings``."""
+    if len(parts) > _MAX_REQUIREMENTS:
+        message = f"{len(parts)} requirements; Karpenter takes {_MAX_REQUIREMENTS} at most"
+        findings.error(REQUIREMENTS, "too-many", message)
+    for index, part in enumerate(parts):
+        path = (*REQUIREMENTS, index)
+        if _key_is_allowed(part.key, (*path, "key"), findings):
+            _check_values(part, path, findings)
+    return tuple(Requirement(part.key, part.operator, _meant_values(part), part.min_values) for part in parts)
+
+
+def _meant_values(part: RequirementPart) -> tuple[str, ...]:
+    return () if part.operator in (Operator.EXISTS, Operator.DOES_NOT_EXIST) else tuple(part.values)
+
+
+def _key_is_allowed(key: str, path: Path, findings: ObjectFindings) -> bool:
+    domain = key.rpartition("/")[0]
+    if key in labels.WELL_KNOWN and key != labels.NODE_POOL:
+        return True
+    if key in _NOT_IMPLEMENTED:
+        message = f"Karpenter knows the label {key}; Nodewright does not implement it yet"
+        findings.error(path, "not-implemented", message, "remove the requirement or say it by instance family or size")
+    elif key in (labels.NODE_POOL, labels.HOSTNAME) or domain == "karpenter.sh" or domain.endswith(".karpenter.sh"):
+        findings.error(path, "restricted-label", f"a pool may not set {key}", _hint_for_key(key))
+    elif domain == _CLOUD_DOMAIN or domain.endswith("." + _CLOUD_DOMAIN):
+        findings.error(path, "unknown-label", f"{key} is no label of an instance type", _hint_for_key(key))
+    else:
+        return True
+    return False
+
+
+def _hint_for_key(key: str) -> str:
+    match = closest(key, labels.WELL_KNOWN - {labels.NODE_POOL})
+    return f"did you mean {match}?" if match else ""
+
+
+def _check_values(part: RequirementPart, path: Path, findings: ObjectFindings) -> None:
+    count, operator = len(part.values), part.operator
+    at = (*path, "values") if count else path
+    if findings.lacks_part(path):
+        return
+    if operator is Operator.IN and count == 0:
+        findings.error(at, "missing-values", f"{part.key} In needs a value at least", "name the values, or use Exists")
+    elif operator is Operator.NOT_IN and count == 0:
+        findings.warning(at, "no-effect", f"{part.key} NotIn without values excludes nothing", "name the values")
+    elif operator in (Operator.EXISTS, Operator.DOES_NOT_EXIST) and count:
+        message = f"{part.key} {operator.value} takes no values; these are passed over"
+        findings.warning(at, "no-effect", message, "remove them, or use In or NotIn")
+    elif operator in _BOUNDS and not (count == 1 and part.values[0].isascii() and part.values[0].isdigit()):
+        message = f"{part.key} {operator.value} needs exactly one whole number, zero or more"
+        findings.error(at, "bad-bound", message, 'such as values: ["4"]')
+    if part.min_values is not None and operator is Operator.IN and count < part.min_values:
+        message = f"{part.key} asks for {part.min_values} different values (minValues) and names {count}"
+        findings.error((*path, "minValues"), "bad-min-values", message, "name more values, or lower minValues")
+    if part.key == labels.CAPACITY_TYPE and operator in (Operator.IN, Operator.NOT_IN):
+        _check_capacity_types(part, at, findings)
+
+
+def _check_capacity_types(part: RequirementPart, path: Path, findings: ObjectFindings) -> None:
+    unknown = [value for value in part.values if value not in _CAPACITY_TYPES]
+    for value in unknown:
+        at = (*path, part.values.index(value))
+        message = f"{value!r} is no capacity type"
+        hint = did_you_mean(value, _CAPACITY_TYPES)
+        if len(unknown) == len(part.values):
+            findings.error(at, "unknown-value", message, hint)
+        else:
+            findings.warning(at, "unknown-value", f"{message}; it is passed over", hint)
+
+
+def split_labels(
+    written: dict[str, str], requirements: tuple[Requirement, ...], findings: ObjectFindings
+) -> tuple[dict[str, str], tuple[Requirement, ...]]:
+    """Node labels and requirements as the engine keeps them apart.
+
+    A label that the cloud decides (zone, capacity type, …) is a requirement, as in Karpenter; a requirement of exactly
+    one value on a label that nobody else decides is a label of the node. Where Karpenter would pick any of several
+    values for such a label, the node's labels would differ from launch to launch: that is an error.
+    """
+    node_labels: dict[str, str] = {}
+    demanded: list[Requirement] = []
+    for key, value in written.items():
+        if not _label_is_allowed(key, (*LABELS, key), findings):
+            continue
+        if key in labels.WELL_KNOWN:
+            demanded.append(Requirement(key, Operator.IN, (value,)))
+        else:
+            node_labels[key] = value
+    for index, requirement in enumerate(requirements):
+        clouds_own = requirement.key in labels.WELL_KNOWN | _NOT_IMPLEMENTED
+        if clouds_own or _is_kept_by_labels(requirement, node_labels, (*REQUIREMENTS, index), findings):
+            demanded.append(requirement)
+    return node_labels, tuple(demanded)
+
+
+def _is_kept_by_labels(
+    requirement: Requirement, node_labels: dict[str, str], path: Path, findings: ObjectFindings
+) -> bool:
+    """Whether the requirement is more than a label; a custom label that it fixes is added to ``node_labels``."""
+    key = requirement.key
+    if key in node_labels:
+        if not requirement.admits(node_labels[key]):
+            message = f"the pool's own label {key}={node_labels[key]} does not meet its requirement {requirement}"
+            findings.error(path, "contradiction", message, "remove one of them")
+        return False
+    if requirement.operator in (Operator.NOT_IN, Operator.DOES_NOT_EXIST):
+        return True
+    if requirement.operator is Operator.IN and len(requirement.values) == 1:
+        if _label_is_allowed(key, (*path, "key"), findings):
+            node_labels[key] = requirement.values[0]
+        return False
+    message = f"{requirement} leaves the value of the label {key} open; Nodewright does not pick one"
+    hint = f"give the pool one value, as spec.template.metadata.labels[{key}], or a pool for each value"
+    findings.error(path, "not-implemented", message, hint)
+    return False
+
+
+def _label_is_allowed(key: str, path: Path, findings: ObjectFindings) -> bool:
+    if key in labels.WELL_KNOWN and key != labels.NODE_POOL:
+        return True
+    if not _key_is_allowed(key, path, findings):
+        return False
+    domain = key.rpartition("/")[0]
+    reserved = any(domain == root or domain.endswith("." + root) for root in ("kubernetes.io", "k8s.io"))
+    if reserved and not any(domain == root or domain.endswith("." + root) for root in _KUBELET_MAY):
+        message = f"a kubelet may not set the label {key} on its own node, so the node would come without it"
+        findings.error(path, "restricted-label", message, "use a label outside kubernetes.io and k8s.io")
+        return False
+    return True
