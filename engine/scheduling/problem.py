@@ -15,7 +15,7 @@ from engine.model.plan import BaseShortfall, LimitUse, Placement, Unplaced
 from engine.model.pod import DaemonSet, Pod, PodKey
 from engine.model.policy import NodePool
 from engine.model.quantity import Resources
-from engine.model.refusal import LostOffering, PoolNotReady
+from engine.model.refusal import LostOffering, NoOffering, NoPermittedType, PoolNotReady
 
 
 @frozen
@@ -41,7 +41,8 @@ class PoolState:
     """A pool and what it has: ``used`` is the capacity of all that runs or is launching, ``nodes`` counted in it.
 
     ``limits`` are in force here (stack overrides applied). ``nodes`` is how many claims it keeps after this plan's
-    removals. ``not_ready`` bars launches and says why.
+    removals. ``not_ready`` bars launches and says why. ``no_options`` says why ``options`` is empty, when it is and
+    that is known.
     """
 
     pool: NodePool
@@ -50,6 +51,7 @@ class PoolState:
     options: tuple[NodeOption, ...]
     nodes: int = 0
     not_ready: PoolNotReady | None = None
+    no_options: NoPermittedType | NoOffering | None = None
 
 
 @frozen
@@ -82,13 +84,18 @@ class Problem:
 
 @frozen
 class NewNode:
-    """One node to launch, with the pods that it is for (none: base capacity) and the offerings that lost."""
+    """One node to launch, with the pods that it is for and the offerings that lost.
+
+    ``for_base_capacity``: it would be launched without pods, too; pods may still be planned for it. ``labels`` are the
+    node's: its option's, and a value for each custom key that the pool left open. They belong to the claim.
+    """
 
     node_pool: str
     option: NodeOption
     pods: tuple[PodKey, ...]
     for_base_capacity: bool = False
     lost: tuple[LostOffering, ...] = ()
+    labels: Mapping[str, str] = field(factory=dict)
 
 
 @frozen

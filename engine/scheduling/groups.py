@@ -1,0 +1,111 @@
+"""Pods that are placed alike, and the order in which they are placed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from attrs import evolve, frozen
+
+from engine.model.constraint import Operator, Requirement, Taint, TaintEffect, Toleration
+from engine.model.pod import Placing, Pod, PodKey
+from engine.model.quantity import CPU, MEMORY, Resources
+from engine.scheduling.requirements import canonical_key
+
+_BARRING = (TaintEffect.NO_SCHEDULE, TaintEffect.NO_EXECUTE)
+
+
+@frozen(eq=False)
+class Demand:
+    """What a pod demands of a node besides room. One object for equal demands, so caches go by identity.
+
+    ``terms`` are ORed and hold the node selector each; ``()`` can never be met. ``keys`` are the labels that matter.
+    """
+
+    terms: tuple[tuple[Requirement, ...], ...]
+    tolerations: tuple[Toleration, ...]
+    keys: frozenset[str]
+
+    @classmethod
+    def of(cls, placing: Placing) -> Demand:
+        selector = tuple(
+            Requirement(key=canonical_key(key), operator=Operator.IN, values=(value,))
+            for key, value in sorted(placing.node_selector.items())
+        )
+        # An empty term matches no node (k8s.io/api core/v1, NodeSelectorTerm).
+        alternatives = [term for term in placing.affinity_terms if term] if placing.affinity_terms else [()]
+        terms = tuple(selector + tuple(map(_canonical, term)) for term in alternatives)
+        keys = frozenset(requirement.key for term in terms for requirement in term)
+        return cls(terms=terms, tolerations=placing.tolerations, keys=keys)
+
+    def admits(self, labels: Mapping[str, str]) -> bool:
+        """Whether a node with these labels, under their present names, meets the selector and any of the terms."""
+        return any(all(each.admits(labels.get(each.key)) for each in term) for term in self.terms)
+
+    def barring_taint(self, taints: Iterable[Taint]) -> Taint | None:
+        """The first taint, in text order, that keeps the pod away."""
+        barring = [taint for taint in taints if taint.effect in _BARRING and not self._tolerates(taint)]
+        return min(barring, key=str, default=None)
+
+    def disliked_taints(self, taints: Iterable[Taint]) -> int:
+        """How many PreferNoSchedule taints the pod does not tolerate."""
+        return sum(taint.effect is TaintEffect.PREFER_NO_SCHEDULE and not self._tolerates(taint) for taint in taints)
+
+    def _tolerates(self, taint: Taint) -> bool:
+        return any(toleration.tolerates(taint) for toleration in self.tolerations)
+
+
+def _canonical(requirement: Requirement) -> Requirement:
+    key = canonical_key(requirement.key)
+    return requirement if key == requirement.key else evolve(requirement, key=key)
+
+
+@frozen(eq=False)
+class PodClass:
+    """Pods of equal placing and priority, in name order. ``accelerators`` are the resources with more than zero."""
+
+    requests: Resources
+    demand: Demand
+    priority: int
+    unsupported: tuple[str, ...]
+    accelerators: tuple[str, ...]
+    pods: tuple[PodKey, ...]
+
+
+_Key = tuple[object, ...]
+
+
+def pod_classes(pods: Iterable[Pod]) -> tuple[PodClass, ...]:
+    """Pods grouped, in the order of placing: priority, then what is scarce: accelerators, cpu, memory; then content."""
+    known: dict[int, _Key] = {}
+    members: dict[tuple[_Key, int], list[Pod]] = {}
+    for pod in pods:
+        placing = pod.placing
+        # Pods of one owner often share one value; hashing it once is what makes thousands of them cheap.
+        key = known.get(id(placing)) or known.setdefault(id(placing), _content(placing))
+        members.setdefault((key, pod.priority), []).append(pod)
+    demands: dict[_Key, Demand] = {}
+    classes = []
+    for (key, priority), alike in members.items():
+        placing = alike[0].placing
+        demand = demands.setdefault(key[1:4], Demand.of(placing))
+        formed = PodClass(
+            requests=placing.requests,
+            demand=demand,
+            priority=priority,
+            unsupported=placing.unsupported,
+            accelerators=placing.requests.accelerators(),
+            pods=tuple(sorted(pod.key for pod in alike)),
+        )
+        classes.append((_order(formed, key), formed))
+    return tuple(formed for _, formed in sorted(classes, key=lambda pair: pair[0]))
+
+
+def _content(placing: Placing) -> _Key:
+    selector = tuple(sorted(placing.node_selector.items()))
+    return placing.requests, selector, placing.affinity_terms, placing.tolerations, placing.unsupported
+
+
+def _order(formed: PodClass, key: _Key) -> tuple[int, int, int, int, str]:
+    requests = formed.requests
+    scarce = sum(requests.amount(resource) for resource in formed.accelerators)
+    return (-formed.priority, -scarce, -requests.amount(CPU), -requests.amount(MEMORY), repr(key))

@@ -1,0 +1,203 @@
+"""Which nodes to open: the pool by weight, then the offering with the least price for each pod that it serves.
+
+Pools of equal weight compete on price. (Karpenter orders them by name and never compares prices between pools.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from attrs import define
+
+from engine.model.money import FREE, UsdPerHour
+from engine.model.pod import PodKey
+from engine.model.refusal import LostOffering
+from engine.scheduling.existing import World
+from engine.scheduling.groups import PodClass
+from engine.scheduling.limits import Headroom
+from engine.scheduling.offers import Kind, Offer, PoolOffers
+from engine.scheduling.problem import NodeOption
+from engine.scheduling.requirements import canonical_labels
+
+_SHOWN_LOSERS = 3
+
+
+@define(eq=False)
+class Opened:
+    """A node of this plan. ``for_base_capacity``: opened without any pod asking."""
+
+    member: int
+    kind: Kind
+    option: NodeOption
+    for_base_capacity: bool
+    lost: tuple[LostOffering, ...]
+
+
+class NewNodes:
+    """The nodes that this plan opens, within limits and caps."""
+
+    def __init__(
+        self,
+        pools: Sequence[PoolOffers],
+        headroom: Headroom,
+        nodes_by_zone: dict[tuple[str, str], int],
+        first_member: int,
+    ) -> None:
+        """``nodes_by_zone`` counts what there is by (pool, zone); members are numbered from ``first_member``."""
+        self._pools = pools
+        self._taints = {pool.name: pool.state.pool.taints for pool in pools}
+        self._headroom = headroom
+        self._nodes_by_zone = nodes_by_zone
+        self._next_member = first_member
+        self._tiers: dict[PodClass, list[list[Offer]]] = {}
+        self.opened: dict[int, Opened] = {}
+
+    def open_for(self, pod_class: PodClass, pods: Sequence[PodKey], world: World) -> Sequence[PodKey]:
+        """Opens nodes for pods of one class and puts them there; returns those for which none may be opened."""
+        for offers in self._offers_by_tier(pod_class):
+            while pods:
+                ranked = self._ranked(offers, len(pods))
+                if not ranked:
+                    break
+                best = ranked[0]
+                each = min(best.pods_per_node, len(pods))
+                affordable = self._headroom.nodes_within_caps(best.usd_per_hour)
+                if not affordable:
+                    # A cap lasts one pass, so it is no reason to settle for something worse.
+                    return pods
+                count = min(len(pods) // each, self._within_limits(best.kind), affordable)
+                lost = _lost_for_pods(ranked, each)
+                for start in range(0, count * each, each):
+                    opened = self._open(best.kind, best.options, best.usd_per_hour, lost)
+                    self._settle(opened, world, pods[start : start + each], pod_class)
+                pods = pods[count * each :]
+        return pods
+
+    def open_base(self, pool: PoolOffers, world: World) -> None:
+        """Opens the cheapest nodes until the pool has its base capacity or may have no more."""
+        while self.nodes_of(pool) < pool.state.pool.base_nodes and pool.state.not_ready is None:
+            priced = [
+                (kind.usd_per_hour, kind)
+                for kind in pool.kinds_without_pods()
+                if kind.usd_per_hour is not None and kind.buyable and self._within_limits(kind)
+            ]
+            priced.sort(key=lambda pair: (pair[0], pair[1].order))
+            if not priced or not self._headroom.nodes_within_caps(priced[0][0]):
+                return
+            price, kind = priced[0]
+            lost = _lost_to(kind, price, [(paid, paid, other, other.buyable) for paid, other in priced])
+            self._settle(self._open(kind, kind.buyable, price, lost, for_base=True), world)
+
+    def nodes_of(self, pool: PoolOffers) -> int:
+        """How many nodes the pool keeps, those of this plan included."""
+        return pool.state.nodes + sum(opened.kind.pool == pool.name for opened in self.opened.values())
+
+    def without_idle(self, world: World) -> bool:
+        """Gives up nodes that in the end serve no pod and are no base capacity; tells whether there were any."""
+        spare = {pool.name: self.nodes_of(pool) - pool.state.pool.base_nodes for pool in self._pools}
+        idle = [opened for opened in self.opened.values() if not world.pods.get(opened.member)]
+        gone = False
+        for opened in sorted(idle, key=lambda each: (-(each.kind.usd_per_hour or FREE).micros, each.member)):
+            if spare[opened.kind.pool] > 0:
+                spare[opened.kind.pool] -= 1
+                self._close(opened)
+                gone = True
+        return gone
+
+    def join(self, world: World) -> None:
+        """Adds the opened nodes, empty, to a world."""
+        for opened in self.opened.values():
+            self._settle(opened, world)
+
+    def _offers_by_tier(self, pod_class: PodClass) -> list[list[Offer]]:
+        """What ready pools offer; pools with a PreferNoSchedule taint against the pod last, then by weight."""
+        if pod_class not in self._tiers:
+            tiers: dict[tuple[bool, int], list[Offer]] = {}
+            for pool in self._pools:
+                policy = pool.state.pool
+                if policy.is_static or pool.state.not_ready or pod_class.demand.barring_taint(policy.taints):
+                    continue
+                tier = (pod_class.demand.disliked_taints(policy.taints) > 0, -policy.weight)
+                tiers.setdefault(tier, []).extend(pool.offers(pod_class))
+            self._tiers[pod_class] = [tiers[tier] for tier in sorted(tiers)]
+        return self._tiers[pod_class]
+
+    def _ranked(self, offers: Iterable[Offer], pods: int) -> list[Offer]:
+        """Offers within limits, the cheapest for each of ``pods`` pods first; of equals, the one that takes more."""
+
+        def cost(offer: Offer) -> tuple[object, ...]:
+            served = min(offer.pods_per_node, pods)
+            return offer.usd_per_hour.micros / served, -served, offer.kind.order
+
+        return sorted((offer for offer in offers if self._within_limits(offer.kind)), key=cost)
+
+    def _within_limits(self, kind: Kind) -> int:
+        return self._headroom.nodes_within_limits(kind.pool, kind.capacity)
+
+    def _open(
+        self,
+        kind: Kind,
+        options: Sequence[NodeOption],
+        price: UsdPerHour,
+        lost: tuple[LostOffering, ...],
+        for_base: bool = False,
+    ) -> Opened:
+        # Zones cost the same here, so the emptiest takes the node.
+        option = min(options, key=lambda each: (self._in_zone(kind.pool, each), each.offering.zone))
+        self._nodes_by_zone[kind.pool, option.offering.zone] = self._in_zone(kind.pool, option) + 1
+        self._headroom.take(kind.pool, kind.capacity, price)
+        opened = Opened(self._next_member, kind, option, for_base, lost)
+        self.opened[opened.member] = opened
+        self._next_member += 1
+        return opened
+
+    def _close(self, opened: Opened) -> None:
+        del self.opened[opened.member]
+        self._nodes_by_zone[opened.kind.pool, opened.option.offering.zone] -= 1
+        self._headroom.give_back(opened.kind.pool, opened.kind.capacity, opened.kind.usd_per_hour or FREE)
+
+    def _in_zone(self, pool: str, option: NodeOption) -> int:
+        return self._nodes_by_zone.get((pool, option.offering.zone), 0)
+
+    def _settle(
+        self, opened: Opened, world: World, pods: Sequence[PodKey] = (), pod_class: PodClass | None = None
+    ) -> None:
+        labels = node_labels(opened.kind, opened.option)
+        taints = self._taints[opened.kind.pool]
+        place = world.place_of(labels, taints, opened.kind.instance_type.is_accelerated)
+        if pod_class is None:
+            world.add(place, opened.kind.room, opened.member)
+        else:
+            world.hold(place, opened.kind.room, opened.member, pods, pod_class.requests)
+
+
+def node_labels(kind: Kind, option: NodeOption) -> dict[str, str]:
+    """The labels of the node that an option becomes, custom ones that were left to choose included."""
+    return {**canonical_labels(option.labels), **dict(kind.added_labels)}
+
+
+# What its nodes for the same end cost together, what one costs, its kind, its options.
+_Loser = tuple[UsdPerHour, UsdPerHour, Kind, Sequence[NodeOption]]
+
+
+def _lost_for_pods(ranked: Sequence[Offer], pods: int) -> tuple[LostOffering, ...]:
+    """The next-best of the ranking, priced for the same pods: as many of its nodes as these would need."""
+    best = ranked[0]
+    losers: list[_Loser] = []
+    for offer in ranked[1:]:
+        nodes = -(-pods // offer.pods_per_node)
+        losers.append((UsdPerHour(offer.usd_per_hour.micros * nodes), offer.usd_per_hour, offer.kind, offer.options))
+    return _lost_to(best.kind, best.usd_per_hour, losers)
+
+
+def _lost_to(winner: Kind, price: UsdPerHour, losers: Iterable[_Loser]) -> tuple[LostOffering, ...]:
+    """Of each other type and capacity type the cheapest, three at most."""
+    shown: dict[tuple[str, str], LostOffering] = {}
+    won = (winner.instance_type.name, winner.capacity_type)
+    for cost, each, kind, options in sorted(losers, key=lambda loser: (loser[0], loser[1], loser[2].order)):
+        name = (kind.instance_type.name, kind.capacity_type)
+        if name != won and name not in shown:
+            shown[name] = LostOffering(options[0].offering.key, each, cost - price)
+        if len(shown) == _SHOWN_LOSERS:
+            break
+    return tuple(shown.values())

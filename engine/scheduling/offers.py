@@ -1,0 +1,221 @@
+"""What a pool can offer to pods: its options as the nodes they would become, grouped where only the zone differs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from attrs import frozen
+
+from engine.model.catalog import InstanceType
+from engine.model.constraint import Requirement
+from engine.model.money import UsdPerHour
+from engine.model.pod import DaemonSet
+from engine.model.quantity import NODES, Resources
+from engine.scheduling.daemons import Daemons
+from engine.scheduling.groups import Demand, PodClass
+from engine.scheduling.limits import UNLIMITED
+from engine.scheduling.problem import NodeOption, PoolState
+from engine.scheduling.requirements import Requirements, ValueSet, canonical_labels, is_custom
+
+_ONE_NODE = Resources({NODES: 1})
+
+# Custom labels that were left to choose, in name order.
+AddedLabels = tuple[tuple[str, str], ...]
+# Type, capacity type, price, capacity, room, overhead, added labels.
+_Content = tuple[str, str, UsdPerHour | None, Resources, Resources, Resources, AddedLabels]
+
+
+def how_many_fit(requests: Resources, room: Resources) -> int:
+    """How many pods of these requests the room holds; a request of zero takes nothing."""
+    fitting = UNLIMITED
+    for resource, amount in requests.items():
+        if amount > 0:
+            fitting = min(fitting, room.amount(resource) // amount)
+    return max(0, fitting)
+
+
+@frozen(eq=False)
+class Kind:
+    """Options of one pool that differ in nothing but the zone.
+
+    ``capacity`` is what counts against limits, one ``nodes`` included; ``room`` is allocatable less daemons, which
+    take ``overhead``. ``added_labels`` are the pool's custom labels that were left to choose.
+    """
+
+    pool: str
+    instance_type: InstanceType
+    capacity_type: str
+    usd_per_hour: UsdPerHour | None
+    capacity: Resources
+    room: Resources
+    overhead: Resources
+    added_labels: AddedLabels
+    options: tuple[NodeOption, ...]
+
+    @property
+    def order(self) -> tuple[int, str, str, str, AddedLabels]:
+        """What decides where prices are equal: fewer accelerators, then names."""
+        devices = sum(self.instance_type.accelerators.values())
+        return devices, self.pool, self.instance_type.name, self.capacity_type, self.added_labels
+
+    @property
+    def buyable(self) -> tuple[NodeOption, ...]:
+        """The options that have a price and refused no launch lately."""
+        return tuple(each for each in self.options if each.usd_per_hour is not None and each.is_available)
+
+
+@frozen(eq=False)
+class Offer:
+    """A kind of node that can be bought and holds ``pods_per_node`` of a class, in the zones of ``options``."""
+
+    kind: Kind
+    usd_per_hour: UsdPerHour
+    pods_per_node: int
+    options: tuple[NodeOption, ...]
+
+
+class PoolOffers:
+    """One pool, ready to be asked what it has for a class of pods.
+
+    A custom key with several permitted values has none on the options: the node gets the least value that the pool
+    and the pod permit, or no such label where both permit that. (Karpenter picks any one, another at each turn.)
+    """
+
+    def __init__(self, state: PoolState, daemon_sets: Iterable[DaemonSet]) -> None:
+        self.state = state
+        self.name = state.pool.name
+        self._daemons = Daemons(daemon_sets, state.pool.taints)
+        own = Requirements.of(state.pool.requirements).sets
+        self.custom: Mapping[str, ValueSet] = {key: own[key] for key in sorted(own) if is_custom(key)}
+        self.min_values = {key: each.min_values for key, each in sorted(own.items()) if each.min_values}
+        self.options = tuple((each, canonical_labels(each.labels)) for each in sorted(state.options, key=_by_name))
+        self._permitted: dict[Demand, tuple[Kind, ...]] = {}
+        self._kinds: dict[tuple[object, ...], tuple[Kind, ...]] = {}
+
+    def permitted(self, demand: Demand) -> tuple[Kind, ...]:
+        """The kinds of node that meet the demand's labels; taints and room are other questions."""
+        if demand not in self._permitted:
+            chosen = []
+            for index, (_, labels) in enumerate(self.options):
+                added = self._labels_to_add(demand, labels)
+                if added is not None:
+                    chosen.append((index, added))
+            key = tuple(chosen)
+            # Demands that leave the same options share their kinds, whatever they say.
+            if key not in self._kinds:
+                self._kinds[key] = self._grouped(chosen)
+            self._permitted[demand] = self._kinds[key]
+        return self._permitted[demand]
+
+    def open_to(self, pod_class: PodClass, kind: Kind) -> bool:
+        """Whether the class may have such a node made: without an accelerator request it gets no accelerated one."""
+        return bool(pod_class.accelerators) or not kind.instance_type.is_accelerated or self.state.pool.open_to_all_pods
+
+    def fitting(self, pod_class: PodClass) -> list[tuple[Kind, int]]:
+        """The permitted kinds that hold at least one pod of the class, with how many."""
+        counts: dict[int, int] = {}
+        found = []
+        for kind in self.permitted(pod_class.demand):
+            if self.open_to(pod_class, kind):
+                # Kinds of one instance type share their room.
+                count = counts.get(id(kind.room))
+                if count is None:
+                    count = counts[id(kind.room)] = how_many_fit(pod_class.requests, kind.room)
+                if count:
+                    found.append((kind, count))
+        return found
+
+    def offers(self, pod_class: PodClass) -> list[Offer]:
+        """What can be bought for the class here; empty when the pool's minValues are not met."""
+        fitting = self.fitting(pod_class)
+        if self.too_few_values(kind for kind, _ in fitting) is not None:
+            return []
+        return [
+            Offer(kind, kind.usd_per_hour, count, kind.buyable)
+            for kind, count in fitting
+            if kind.usd_per_hour is not None and kind.buyable
+        ]
+
+    def kinds_without_pods(self) -> tuple[Kind, ...]:
+        """What the pool may launch when no pod says anything."""
+        return self.permitted(_NO_DEMAND)
+
+    def too_few_values(self, kinds: Iterable[Kind]) -> tuple[str, int, frozenset[str]] | None:
+        """The first key of which these kinds show fewer values than the pool's minValues ask, and the values."""
+        if not self.min_values:
+            return None
+        shown = [{**option.labels, **dict(kind.added_labels)} for kind in kinds for option in kind.options]
+        for key, least in self.min_values.items():
+            values = frozenset(labels[key] for labels in shown if key in labels)
+            if len(values) < least:
+                return key, least, values
+        return None
+
+    def offered_values(self, key: str) -> ValueSet:
+        """What the pool's nodes may have under a key: of its options' labels, or of its own custom requirement."""
+        told = frozenset(labels[key] for _, labels in self.options if key in labels)
+        if told or key not in self.custom:
+            return ValueSet(told, absent=any(key not in labels for _, labels in self.options))
+        return self.custom[key]
+
+    def _labels_to_add(self, demand: Demand, labels: Mapping[str, str]) -> AddedLabels | None:
+        """The custom labels that make an option meet the first of the terms that it can; None: it meets none."""
+        if not self.custom:
+            return () if demand.admits(labels) else None
+        for term in demand.terms:
+            added = self._labels_for_term(term, labels)
+            if added is not None:
+                return added
+        return None
+
+    def _labels_for_term(self, term: tuple[Requirement, ...], labels: Mapping[str, str]) -> AddedLabels | None:
+        left_to_choose = {key: admitted for key, admitted in self.custom.items() if key not in labels}
+        for each in term:
+            if each.key in left_to_choose:
+                left_to_choose[each.key] = left_to_choose[each.key].intersection(ValueSet.of(each))
+            elif not each.admits(labels.get(each.key)):
+                return None
+        added = []
+        for key, admitted in left_to_choose.items():
+            if admitted.absent:
+                continue
+            value = admitted.least()
+            if value is None:
+                return None
+            added.append((key, value))
+        return tuple(added)
+
+    def _grouped(self, chosen: list[tuple[int, AddedLabels]]) -> tuple[Kind, ...]:
+        groups: dict[_Content, list[NodeOption]] = {}
+        rooms: dict[Resources, Resources] = {}
+        for index, added in chosen:
+            option, labels = self.options[index]
+            overhead = self._daemons.overhead({**labels, **dict(added)} if added else labels)
+            room = option.allocatable - overhead
+            room = rooms.setdefault(room, room)
+            price, capacity = option.usd_per_hour, option.capacity
+            offering = option.offering
+            content = (offering.instance_type, offering.capacity_type, price, capacity, room, overhead, added)
+            groups.setdefault(content, []).append(option)
+        return tuple(
+            Kind(
+                pool=self.name,
+                instance_type=options[0].instance_type,
+                capacity_type=capacity_type,
+                usd_per_hour=price,
+                capacity=capacity + _ONE_NODE,
+                room=room,
+                overhead=overhead,
+                added_labels=added,
+                options=tuple(options),
+            )
+            for (_, capacity_type, price, capacity, room, overhead, added), options in groups.items()
+        )
+
+
+_NO_DEMAND = Demand(terms=((),), tolerations=(), keys=frozenset())
+
+
+def _by_name(option: NodeOption) -> tuple[str, str, str, int]:
+    micros = option.usd_per_hour.micros if option.usd_per_hour is not None else -1
+    return option.offering.instance_type, option.offering.capacity_type, option.offering.zone, micros

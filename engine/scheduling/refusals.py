@@ -1,0 +1,204 @@
+"""Why a pool gives a class of pods nothing: the first constraint that decides, with its numbers.
+
+The order is that of asking: taints, requirements, accelerators, resources, offerings, limits, caps. The further a pool
+came, the nearer it was, so refusals are told nearest first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from engine.model import labels as keys
+from engine.model.constraint import Requirement
+from engine.model.ledger import Unavailable
+from engine.model.quantity import Resources
+from engine.model.refusal import (
+    AcceleratorNotOffered,
+    CapReached,
+    GpuPoolClosed,
+    LimitReached,
+    NoOffering,
+    NoPermittedType,
+    NoTypeFits,
+    OfferingsUnavailable,
+    PoolIsStatic,
+    PoolNotReady,
+    PoolRefusal,
+    Refusal,
+    RequirementMismatch,
+    TaintNotTolerated,
+    UnsupportedConstraint,
+)
+from engine.scheduling.groups import PodClass
+from engine.scheduling.limits import Headroom, resource_order
+from engine.scheduling.offers import Kind, PoolOffers
+from engine.scheduling.requirements import ValueSet, shown_values
+
+_NEAREST_FIRST: tuple[type[Refusal], ...] = (
+    CapReached,
+    LimitReached,
+    OfferingsUnavailable,
+    NoOffering,
+    PoolNotReady,
+    NoTypeFits,
+    GpuPoolClosed,
+    AcceleratorNotOffered,
+    NoPermittedType,
+    RequirementMismatch,
+    TaintNotTolerated,
+    PoolIsStatic,
+)
+
+
+def refusals(
+    pod_class: PodClass, pools: Sequence[PoolOffers], headroom: Headroom, unavailable: Mapping[str, Unavailable]
+) -> tuple[PoolRefusal, ...]:
+    """One refusal for each pool, the nearest miss first; at least one, of no pool, when there is no pool."""
+    if pod_class.unsupported:
+        return (PoolRefusal("", UnsupportedConstraint(tuple(sorted(pod_class.unsupported)))),)
+    if not pools:
+        return (PoolRefusal("", PoolNotReady("no node pool is declared")),)
+    told = [(pool, _refusal(pod_class, pool, headroom, unavailable)) for pool in pools]
+    told.sort(key=lambda pair: (_NEAREST_FIRST.index(type(pair[1])), -pair[0].state.pool.weight, pair[0].name))
+    return tuple(PoolRefusal(pool.name, refusal) for pool, refusal in told)
+
+
+def base_refusal(pool: PoolOffers, headroom: Headroom, unavailable: Mapping[str, Unavailable]) -> Refusal:
+    """Why a pool gets no further node of its base capacity."""
+    kinds = pool.kinds_without_pods()
+    if not kinds:
+        return _no_option(pool)
+    return _not_launched(pool, kinds, headroom, unavailable)
+
+
+def _refusal(
+    pod_class: PodClass, pool: PoolOffers, headroom: Headroom, unavailable: Mapping[str, Unavailable]
+) -> Refusal:
+    policy = pool.state.pool
+    if policy.is_static:
+        return PoolIsStatic()
+    taint = pod_class.demand.barring_taint(policy.taints)
+    if taint is not None:
+        return TaintNotTolerated(str(taint))
+    if not pool.options:
+        return _no_option(pool)
+    permitted = pool.permitted(pod_class.demand)
+    if not permitted:
+        return _requirement_refusal(pod_class, pool)
+    return (
+        _accelerator_refusal(pod_class, pool, permitted)
+        or _resource_refusal(pod_class, pool, permitted)
+        or _not_launched(pool, [kind for kind, _ in pool.fitting(pod_class)], headroom, unavailable)
+    )
+
+
+def _no_option(pool: PoolOffers) -> Refusal:
+    """Of a pool that has no option for anybody."""
+    if pool.state.not_ready is not None:
+        return pool.state.not_ready
+    if pool.state.no_options is not None:
+        return pool.state.no_options
+    return NoPermittedType("; ".join(sorted(map(str, pool.state.pool.requirements))))
+
+
+def _requirement_refusal(pod_class: PodClass, pool: PoolOffers) -> Refusal:
+    """The requirement that removed the last option, of the OR term that got furthest."""
+    furthest: tuple[int, Refusal] | None = None
+    for term in pod_class.demand.terms:
+        met, refusal = _term_refusal(term, pool)
+        if furthest is None or met > furthest[0]:
+            furthest = (met, refusal)
+    return furthest[1] if furthest is not None else NoPermittedType("an affinity without any term")
+
+
+def _term_refusal(term: Sequence[Requirement], pool: PoolOffers) -> tuple[int, Refusal]:
+    """How many requirements of the term some option meets together, and the refusal by the next one."""
+    left = [labels for _, labels in pool.options]
+    wanted: dict[str, ValueSet] = {}
+    for met, each in enumerate(term):
+        alone = ValueSet.of(each)
+        wanted[each.key] = wanted[each.key].intersection(alone) if each.key in wanted else alone
+        left = [labels for labels in left if _may_have(labels, each.key, wanted[each.key], pool)]
+        if not left:
+            offered = pool.offered_values(each.key)
+            if offered.intersection(wanted[each.key]).is_empty:
+                return met, RequirementMismatch(each.key, wanted=str(wanted[each.key]), offered=_told(offered))
+            return met, NoPermittedType(str(each))
+    return len(term), NoPermittedType("; ".join(map(str, term)))
+
+
+def _may_have(labels: Mapping[str, str], key: str, wanted: ValueSet, pool: PoolOffers) -> bool:
+    if key not in labels and key in pool.custom:
+        return not pool.custom[key].intersection(wanted).is_empty
+    return wanted.admits(labels.get(key))
+
+
+def _told(offered: ValueSet) -> str:
+    """What a pool offers under a key; nothing at all is told as an empty text."""
+    return str(offered) if offered.values or offered.complement else ""
+
+
+def _accelerator_refusal(pod_class: PodClass, pool: PoolOffers, permitted: Sequence[Kind]) -> Refusal | None:
+    if not any(pool.open_to(pod_class, kind) for kind in permitted):
+        return GpuPoolClosed()
+    for resource in pod_class.accelerators:
+        if any(kind.instance_type.accelerators.amount(resource) for kind in permitted):
+            continue
+        carrying = [kind.instance_type for kind in permitted if kind.instance_type.accelerators.accelerators()]
+        return AcceleratorNotOffered(
+            resource,
+            offered=tuple(sorted({name for kind in carrying for name in kind.accelerators.accelerators()})),
+            families=tuple(sorted({kind.labels.get(keys.INSTANCE_FAMILY, kind.name) for kind in carrying})),
+        )
+    return None
+
+
+def _resource_refusal(pod_class: PodClass, pool: PoolOffers, permitted: Sequence[Kind]) -> Refusal | None:
+    """The resource that removed the last type, or the minValues that those which fit do not reach."""
+    left = [kind for kind in permitted if pool.open_to(pod_class, kind)]
+    for resource in sorted(pod_class.requests, key=resource_order):
+        needed = pod_class.requests[resource]
+        enough = [kind for kind in left if needed <= max(0, kind.room.amount(resource))]
+        if not enough:
+            return _no_type_fits(resource, needed, left)
+        left = enough
+    lacking = pool.too_few_values(left)
+    if lacking is None:
+        return None
+    key, least, values = lacking
+    return RequirementMismatch(key, wanted=f"at least {least} values", offered=shown_values(values))
+
+
+def _no_type_fits(resource: str, needed: int, kinds: Sequence[Kind]) -> NoTypeFits:
+    best = min(kinds, key=lambda kind: (-kind.room.amount(resource), kind.instance_type.name))
+    return NoTypeFits(
+        resource,
+        needed=needed,
+        largest=max(0, best.room.amount(resource)),
+        largest_type=best.instance_type.name,
+        daemon_overhead=best.overhead.amount(resource),
+    )
+
+
+def _not_launched(
+    pool: PoolOffers, fitting: Sequence[Kind], headroom: Headroom, unavailable: Mapping[str, Unavailable]
+) -> Refusal:
+    """Of kinds that would do: not ready, not sold, refused lately, over a limit, or over a cap."""
+    if pool.state.not_ready is not None:
+        return pool.state.not_ready
+    buyable = [kind for kind in fitting if kind.usd_per_hour is not None and kind.buyable]
+    if not buyable:
+        return _no_offering(fitting, unavailable)
+    capacities: list[Resources] = [kind.capacity for kind in buyable]
+    return headroom.limit_in_the_way(pool.name, capacities) or headroom.cap_in_the_way()
+
+
+def _no_offering(fitting: Sequence[Kind], unavailable: Mapping[str, Unavailable]) -> Refusal:
+    options = [option for kind in fitting for option in kind.options]
+    priced = [option for option in options if option.usd_per_hour is not None]
+    refused = [unavailable[option.offering.key] for option in priced if option.offering.key in unavailable]
+    if not refused:
+        types = {option.instance_type.name for option in options}
+        return NoOffering(types=len(types), unpriced=len(options) - len(priced))
+    first = min(refused, key=lambda each: (each.until, each.refusals, each.code))
+    return OfferingsUnavailable(len(refused), until=first.until, refusals=first.refusals, last_code=first.code)

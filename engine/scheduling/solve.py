@@ -1,0 +1,162 @@
+"""Where pending pods go: onto what is there, else onto the cheapest new nodes, else nowhere and why.
+
+A first fit that is right rather than optimal. Pure and deterministic: the order of the input changes nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from attrs import frozen
+
+from engine.model import labels as keys
+from engine.model.plan import BaseShortfall, Placement, Unplaced
+from engine.model.pod import PodKey
+from engine.scheduling.existing import World
+from engine.scheduling.groups import PodClass, pod_classes
+from engine.scheduling.limits import Headroom
+from engine.scheduling.new_nodes import NewNodes, Opened, node_labels
+from engine.scheduling.offers import PoolOffers
+from engine.scheduling.problem import ExistingNode, NewNode, Problem, Solution
+from engine.scheduling.refusals import base_refusal, refusals
+from engine.scheduling.requirements import canonical_labels
+
+# A plan settles in two rounds nearly always; the bound keeps a strange case from going round for ever.
+_ROUNDS = 8
+
+
+@frozen(eq=False)
+class _Round:
+    world: World
+    unplaced: Mapping[PodClass, Sequence[PodKey]]
+
+
+def solve(problem: Problem) -> Solution:
+    """Places every pending pod, or says why not; keeps pools' base capacity.
+
+    Classes of pods go in the order of priority, then scarcity. Each fills the nodes that are there, then those that
+    this plan opens, then opens more. Then the same question is asked again of the world as planned, until that world
+    needs no further node: so the next pass, with nothing changed, launches nothing.
+    """
+    classes = pod_classes(problem.pods)
+    pools = [PoolOffers(state, problem.daemon_sets) for state in sorted(problem.pools, key=lambda each: each.pool.name)]
+    existing = sorted(problem.existing, key=_node_order)
+    headroom = Headroom(problem.pools, problem.caps)
+    new_nodes = NewNodes(pools, headroom, _nodes_by_zone(existing), first_member=len(existing))
+    there = _world_of(existing, classes)
+    for rounds_left in reversed(range(_ROUNDS)):
+        opened_before = len(new_nodes.opened)
+        settled = _one_round(classes, pools, new_nodes, there.copy())
+        grew = len(new_nodes.opened) > opened_before
+        if not rounds_left:
+            break
+        shrank = new_nodes.without_idle(settled.world)
+        # What an idle node held of the limits may serve a pod that got nothing.
+        if not grew and not (shrank and settled.unplaced):
+            break
+    return Solution(
+        placements=_placements(existing, settled.world),
+        new_nodes=_launches(new_nodes, settled.world),
+        unplaced=_unplaced(problem, pools, headroom, settled.unplaced),
+        base_shortfalls=_base_shortfalls(problem, pools, headroom, new_nodes),
+        limits=headroom.limit_uses(),
+    )
+
+
+def _one_round(classes: Sequence[PodClass], pools: Sequence[PoolOffers], new_nodes: NewNodes, world: World) -> _Round:
+    """Fills the world, opened nodes included, and opens what is still needed."""
+    new_nodes.join(world)
+    for pool in pools:
+        # The nodes of a static pool come whether pods want them or not, so pods may as well have them.
+        if pool.state.pool.is_static:
+            new_nodes.open_base(pool, world)
+    unplaced: dict[PodClass, Sequence[PodKey]] = {}
+    for pod_class in classes:
+        waiting: Sequence[PodKey] = pod_class.pods
+        if not pod_class.unsupported:
+            waiting = world.fill(pod_class, waiting)
+            waiting = new_nodes.open_for(pod_class, waiting, world)
+        if waiting:
+            unplaced[pod_class] = waiting
+    for pool in pools:
+        new_nodes.open_base(pool, world)
+    return _Round(world, unplaced)
+
+
+def _world_of(existing: Sequence[ExistingNode], classes: Sequence[PodClass]) -> World:
+    world = World(frozenset(key for pod_class in classes for key in pod_class.demand.keys))
+    for member, node in enumerate(existing):
+        place = world.place_of(canonical_labels(node.labels), node.taints, node.is_accelerated)
+        world.add(place, node.room, member)
+    return world
+
+
+def _node_order(node: ExistingNode) -> tuple[str, str]:
+    return node.node or "", node.claim or ""
+
+
+def _nodes_by_zone(existing: Sequence[ExistingNode]) -> dict[tuple[str, str], int]:
+    counts: dict[tuple[str, str], int] = {}
+    for node in existing:
+        labels = canonical_labels(node.labels)
+        where = (labels.get(keys.NODE_POOL, ""), labels.get(keys.ZONE, ""))
+        counts[where] = counts.get(where, 0) + 1
+    return counts
+
+
+def _placements(existing: Sequence[ExistingNode], world: World) -> tuple[Placement, ...]:
+    placements = [
+        Placement(pod, node.node, node.claim)
+        for member, node in enumerate(existing)
+        for pod in world.pods.get(member, ())
+    ]
+    return tuple(sorted(placements, key=lambda placement: placement.pod))
+
+
+def _launches(new_nodes: NewNodes, world: World) -> tuple[NewNode, ...]:
+    launches = [_launch(opened, world) for opened in new_nodes.opened.values()]
+    return tuple(sorted(launches, key=_launch_order))
+
+
+def _launch(opened: Opened, world: World) -> NewNode:
+    pods = tuple(sorted(world.pods.get(opened.member, ())))
+    return NewNode(
+        node_pool=opened.kind.pool,
+        option=opened.option,
+        pods=pods,
+        for_base_capacity=opened.for_base_capacity or not pods,
+        lost=opened.lost,
+        labels=node_labels(opened.kind, opened.option),
+    )
+
+
+def _launch_order(launch: NewNode) -> tuple[object, ...]:
+    return launch.node_pool, launch.option.offering.key, launch.pods, sorted(launch.labels.items())
+
+
+def _unplaced(
+    problem: Problem,
+    pools: Sequence[PoolOffers],
+    headroom: Headroom,
+    waiting: Mapping[PodClass, Sequence[PodKey]],
+) -> tuple[Unplaced, ...]:
+    told = []
+    for pod_class, pods in waiting.items():
+        why = refusals(pod_class, pools, headroom, problem.unavailable)
+        told += [Unplaced(pod, why) for pod in pods]
+    return tuple(sorted(told, key=lambda each: each.pod))
+
+
+def _base_shortfalls(
+    problem: Problem, pools: Sequence[PoolOffers], headroom: Headroom, new_nodes: NewNodes
+) -> tuple[BaseShortfall, ...]:
+    return tuple(
+        BaseShortfall(
+            node_pool=pool.name,
+            wanted=pool.state.pool.base_nodes,
+            have=new_nodes.nodes_of(pool),
+            refusal=base_refusal(pool, headroom, problem.unavailable),
+        )
+        for pool in pools
+        if new_nodes.nodes_of(pool) < pool.state.pool.base_nodes
+    )
