@@ -82,8 +82,9 @@ class RouteTable(Resource):
                 aws.ec2("CreateRoute", RouteTableId=identity, **_request(route))
             elif before[destination] != route:
                 aws.ec2("ReplaceRoute", RouteTableId=identity, **_request(route))
-        for name, value in before.keys() - after.keys():
-            delete(aws, "DeleteRoute", ("InvalidRoute.NotFound",), timeout, RouteTableId=identity, **{name: value})
+        for name, value in sorted(before.keys() - after.keys()):
+            gone: dict[str, Any] = {"RouteTableId": identity, name: value}
+            delete(aws, "DeleteRoute", ("InvalidRoute.NotFound",), timeout, **gone)
         return identity
 
     def remove(self, aws: Region, identity: str, known: Properties, timeout: float) -> None:
