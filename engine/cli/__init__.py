@@ -1,1 +1,1 @@
-"""Arguments to one call each. Exit codes: 0 done or nothing to do; 1 refused or failed; 2 changes pending or invalid."""
+"""Arguments to one call each. Exit codes: 0 done or nothing to do, 1 refused or failed, 2 pending or invalid."""

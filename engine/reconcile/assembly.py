@@ -49,8 +49,8 @@ def assemble(workspace: Workspace, name: str) -> Ports:
     if environment.sandbox is not None:
         environment, cluster, drainer = sandboxed.parts(workspace, environment, environment.sandbox)
     else:
-        cluster = _Unprompted(KubernetesCluster(environment.cluster.kubeconfig, environment.cluster.context))
-        drainer = KubernetesDrainer(environment.cluster.kubeconfig, environment.cluster.context)
+        kubernetes = KubernetesCluster(environment.cluster.kubeconfig, environment.cluster.context)
+        cluster, drainer = _Unprompted(kubernetes), KubernetesDrainer(kubernetes.core_api)
     return Ports(
         workspace=workspace,
         environment=environment,
