@@ -86,7 +86,8 @@ def _told_and_pruned(
             findings.error(path, "wrong-type", message)
         case rule:
             context = error.get("ctx", {})
-            findings.error(path, rule, f"{written(path)}: {error['msg']}", str(context.get("hint", "")))
+            tell = findings.error_at_key if "[key]" in error["loc"] else findings.error
+            tell(path, rule, f"{written(path)}: {error['msg']}", str(context.get("hint", "")))
     return path
 
 

@@ -1,0 +1,135 @@
+"""A Pulumi stack file as an environment."""
+
+from __future__ import annotations
+
+from engine.model import labels
+from engine.model.environment import Caps, Cluster, Environment, Network, NetworkMode, Pricing, Sandbox
+from engine.model.quantity import Resources
+from engine.policy.findings import Findings, ObjectFindings, closest
+from engine.policy.located import Fields, Items, Path, Place, Scalar, Source, find
+from engine.policy.schema import field_names, validated
+from engine.policy.stack_schema import NAMESPACE, NetworkPart, SandboxPart, StackPart
+from engine.policy.yaml_reader import read_documents
+
+DISCOVERY_TAG = "karpenter.sh/discovery"
+# What a node needs of IAM to join an EKS cluster, to pull images and to be reached by Session Manager.
+NODE_ROLE_POLICIES = (
+    "arn:aws:iam::aws:policy/AmazonEKSWorkerNodePolicy",
+    "arn:aws:iam::aws:policy/AmazonEKS_CNI_Policy",
+    "arn:aws:iam::aws:policy/AmazonEC2ContainerRegistryReadOnly",
+    "arn:aws:iam::aws:policy/AmazonSSMManagedInstanceCore",
+)
+_RESERVED_TAG_PREFIXES = ("nodewright.dev/", "aws:")
+
+
+def load_environment(name: str, file: str, content: bytes) -> Environment:
+    """The environment ``name`` of a stack file; ``file`` is its display path.
+
+    Other namespaces' keys and Pulumi's own are passed over. Raises InvalidInput with all findings.
+    """
+    findings = Findings()
+    ours = _our_keys(file, content, findings)
+    part = validated(StackPart, ours) if ours is not None else None
+    if part is not None and ours is not None:
+        _check(part, ours)
+    findings.raise_errors()
+    if part is None:
+        raise AssertionError("a stack file that cannot be read has an error to tell")
+    return _environment(name, part)
+
+
+def _our_keys(file: str, content: bytes, findings: Findings) -> ObjectFindings | None:
+    """The part of the file that is ours, as an object of its own; None when there is none, which is told."""
+    documents = [document for document in read_documents(file, content, findings) if document.root is not None]
+    source = documents[0].source if documents else Source(file, ())
+    root = documents[0].root if documents else None
+    for extra in documents[1:]:
+        place = extra.root.place if extra.root is not None else Place(1, 1)
+        findings.error(source.position(place), "too-many", "a stack file holds one YAML document")
+    config = find(root, ("config",)) if root is not None else None
+    if not isinstance(config, Fields):
+        if not findings.has_errors:
+            message = f"the stack file has no config, so {NAMESPACE}:region, cluster and network are missing"
+            place = root.place if root is not None else Place(1, 1)
+            findings.error(source.position(place), "missing-field", message, f"begin with config:, {NAMESPACE}:region:")
+        return None
+    return _selected(config, ObjectFindings(findings, source, config))
+
+
+def _selected(config: Fields, findings: ObjectFindings) -> ObjectFindings:
+    ours = Fields(config.place)
+    known = field_names(StackPart)
+    for key, value in config.fields.items():
+        namespace, colon, _ = key.partition(":")
+        if not colon:
+            hint = f"write {NAMESPACE}:{key}" if f"{NAMESPACE}:{key}" in known else "write NAMESPACE:KEY"
+            message = f"{key[:60]!r} has no namespace, so Pulumi cannot read this file"
+            findings.error_at_key((key,), "no-namespace", message, hint)
+        elif namespace == NAMESPACE and isinstance(value, Fields) and list(value.fields) == ["secure"]:
+            message = f"{key} is encrypted; Nodewright's keys are no secrets, and are read without the passphrase"
+            findings.error_at_key((key,), "encrypted", message, "set it again without --secret")
+        elif namespace == NAMESPACE:
+            ours.put(key, value, config.key_places[key])
+        elif closest(namespace, [NAMESPACE]) and f"{NAMESPACE}:{key.partition(':')[2]}" in known:
+            message = f"the namespace {namespace} is not {NAMESPACE}, so this key would be passed over"
+            findings.error_at_key((key,), "no-namespace", message, f"did you mean {NAMESPACE}?")
+    policies = ours.fields.get(f"{NAMESPACE}:policies")
+    if isinstance(policies, Scalar):
+        ours.fields[f"{NAMESPACE}:policies"] = Items(policies.place, [policies])
+    return ObjectFindings(findings.findings, findings.source, ours)
+
+
+def _key(name: str, *inside: str | int) -> Path:
+    return (f"{NAMESPACE}:{name}", *inside)
+
+
+def _check(part: StackPart, findings: ObjectFindings) -> None:
+    if not part.network.zones and not findings.lacks_part(_key("network")):
+        message = "network.zones names no zone, so no node could be placed"
+        findings.error_at_key(_key("network", "zones"), "missing-field", message, "write zones: {us-east-1b: use1-az1}")
+    for zone in part.network.zones:
+        if zone[:-1] != part.region:
+            message = f"the zone {zone} is not of the region {part.region}"
+            hint = f"zones of it are {part.region}a and so on"
+            findings.error_at_key(_key("network", "zones", zone), "contradiction", message, hint)
+    if part.network.mode is NetworkMode.EXISTING and part.network.discovery_tags is not None:
+        message = "discoveryTags are put on an owned network; on an existing one they say nothing"
+        findings.warning_at_key(_key("network", "discoveryTags"), "no-effect", message, "remove them")
+    for key in part.tags:
+        if key.startswith(_RESERVED_TAG_PREFIXES) or key in (labels.TAG_NODE_POOL, labels.TAG_NAME):
+            message = f"the tag {key} is set by the engine or by AWS; a stack file may not set it"
+            findings.error_at_key(_key("tags", key), "reserved-tag", message, "remove it")
+
+
+def _environment(name: str, part: StackPart) -> Environment:
+    cluster, pricing = part.cluster, part.pricing
+    policies = part.node_role_policies
+    return Environment(
+        name=name,
+        region=part.region,
+        cluster=Cluster(**cluster.model_dump()),
+        network=_network(part.network, cluster.name),
+        policies=tuple(part.policies),
+        default_node_class=part.default_node_class,
+        limits={pool: Resources.parse(limits) for pool, limits in part.limits.items()},
+        caps=Caps(part.caps.launches, part.caps.removals, part.caps.added_usd_per_hour),
+        pricing=Pricing(pricing.overrides, pricing.discounts, pricing.file),
+        tags=part.tags,
+        node_role_policies=NODE_ROLE_POLICIES if policies is None else tuple(policies),
+        endpoint_url=part.endpoint,
+        sandbox=_sandbox(part.sandbox),
+        store=part.store,
+        backend=part.backend,
+    )
+
+
+def _sandbox(part: SandboxPart | None) -> Sandbox | None:
+    return None if part is None else Sandbox(part.pods, part.seed, tuple(part.manifests))
+
+
+def _network(part: NetworkPart, cluster: str) -> Network:
+    """An owned network that names no discovery tags gets Karpenter's usual one, of the cluster's name."""
+    tags = part.discovery_tags
+    if tags is None:
+        tags = {DISCOVERY_TAG: cluster} if part.mode is NetworkMode.OWNED else {}
+    return Network(part.mode, part.zones, part.cidr, tags)
