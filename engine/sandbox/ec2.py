@@ -71,20 +71,21 @@ def ec2_status(state_dir: Path) -> Ec2Endpoint | None:
 
 
 def ec2_down(state_dir: Path) -> bool:
-    """Stop the endpoint of `state_dir` and forget its address; False when there was none."""
+    """Stop the endpoint of `state_dir`; False when there was none.
+
+    Its address stays on record: Pulumi's states name it, so the next one is to answer there again.
+    """
     running = ec2_status(state_dir)
     if running is not None:
         with contextlib.suppress(ProcessLookupError):
             os.kill(running.pid, signal.SIGTERM)
         _await_silence(running)
-    (state_dir / STATE_FILE).unlink(missing_ok=True)
     return running is not None
 
 
 def _started(state_dir: Path) -> Ec2Endpoint:
     before = _noted(state_dir)
     port = before.url.rsplit(":", 1)[1] if before else "0"
-    (state_dir / STATE_FILE).unlink(missing_ok=True)
     source = str(Path(engine.__file__).resolve().parent.parent)
     paths = [source, *filter(None, [os.environ.get("PYTHONPATH")])]
     with (state_dir / LOG_FILE).open("wb") as log:
@@ -156,6 +157,8 @@ def main(arguments: list[str]) -> None:
 def serve(port: int, state_dir: Path, faults_file: Path) -> None:
     state_dir.mkdir(parents=True, exist_ok=True)
     _describe_images(state_dir)
+    # Node roles name AWS's own policies.
+    os.environ["MOTO_IAM_LOAD_MANAGED_POLICIES"] = "true"
     logging.getLogger("werkzeug").setLevel(logging.ERROR)
     from moto.moto_server.werkzeug_app import (
         DomainDispatcherApplication,
