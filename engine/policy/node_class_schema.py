@@ -5,6 +5,7 @@ Bounds and defaults are those of Karpenter's own resource definition.
 
 from __future__ import annotations
 
+import ipaddress
 import re
 from enum import Enum
 from fractions import Fraction
@@ -101,6 +102,14 @@ def _read_eviction_threshold(value: object) -> str:
     return text
 
 
+def _read_address(value: object, info: ValidationInfo) -> str:
+    text = read_text(value, info)
+    try:
+        return str(ipaddress.ip_address(text))
+    except ValueError:
+        refuse("bad-value", f"{text[:60]!r} is no IP address", "write one such as 10.100.0.10")
+
+
 def _read_text_or_number(value: object) -> str:
     """A value that Kubernetes takes both as a string and as a number."""
     if not isinstance(value, Scalar) or value.value is None or isinstance(value.value, bool):
@@ -167,7 +176,7 @@ class MetadataOptionsPart(Part):
 
 
 class KubeletPart(Part):
-    cluster_dns: list[Text] = Field(default_factory=list, alias="clusterDNS")
+    cluster_dns: list[Annotated[str, PlainValidator(_read_address)]] = Field(default_factory=list, alias="clusterDNS")
     max_pods: Count | None = None
     pods_per_core: Count | None = None
     system_reserved: dict[

@@ -35,6 +35,8 @@ _BASE64 = re.compile(r"[A-Za-z0-9+/]+={0,2}")
 _CAPACITY_TYPES = (ON_DEMAND, SPOT, RESERVED)
 _PRICED = re.compile(r"[a-z0-9.-]+(/(on-demand|spot|reserved))?")
 _MANY = 1_000_000
+# The cluster's DNS has the tenth address.
+_FEWEST_SERVICES = 16
 
 
 def _read_cidr(value: object, info: ValidationInfo) -> str:
@@ -44,6 +46,13 @@ def _read_cidr(value: object, info: ValidationInfo) -> str:
     except ValueError as error:
         refuse("bad-value", f"{text[:60]!r} is no address range: {error}", "write one such as 10.0.0.0/16")
     return str(network)
+
+
+def _read_service_cidr(value: object, info: ValidationInfo) -> str:
+    text = _read_cidr(value, info)
+    if ipaddress.ip_network(text).num_addresses < _FEWEST_SERVICES:
+        refuse("out-of-range", f"{text} has no room for a cluster's services", "EKS has /12 to /24, or /108 of IPv6")
+    return text
 
 
 def _read_vpc_cidr(value: object, info: ValidationInfo) -> str:
@@ -97,7 +106,9 @@ def _read_priced(value: object, info: ValidationInfo) -> str:
 
 Zone = Annotated[str, PlainValidator(matching(_ZONE, "availability zone", "us-east-1b"))]
 ZoneId = Annotated[str, PlainValidator(matching(_ZONE_ID, "zone id", "use1-az1"))]
-Url = Annotated[str, PlainValidator(matching(r"https?://[^\s]+", "address", "https://ABC.eks.amazonaws.com"))]
+Url = Annotated[
+    str, PlainValidator(matching(r"https?://[A-Za-z0-9.:/_\[\]-]+", "address", "https://ABC.eks.amazonaws.com"))
+]
 Arn = Annotated[
     str,
     PlainValidator(
@@ -116,7 +127,7 @@ class ClusterPart(Part):
     name: Annotated[str, PlainValidator(matching(r"[0-9A-Za-z][A-Za-z0-9_-]{0,99}", "cluster name", "prod-gpu"))]
     endpoint: Url
     certificate_authority: Annotated[str, PlainValidator(_read_certificate)]
-    service_cidr: Annotated[str, PlainValidator(_read_cidr)]
+    service_cidr: Annotated[str, PlainValidator(_read_service_cidr)]
     kubeconfig: Text | None = None
     context: Text | None = None
     owns_access_entry: Flag = False
