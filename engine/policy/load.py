@@ -7,20 +7,18 @@ from typing import TypeVar
 
 from attrs import evolve
 
-from engine.model import labels
 from engine.model.canonical import digest
 from engine.model.diagnostic import Position
 from engine.model.environment import Environment
 from engine.model.policy import NodeClass, NodePool, Policy
 from engine.policy.findings import Findings, ObjectFindings, closest, did_you_mean
+from engine.policy.in_environment import check_in_environment
 from engine.policy.located import Fields, Items, Scalar, Source, find, text_at
-from engine.policy.mime import MalformedUserData
 from engine.policy.node_class import ClassRead, kubelet_value, read_node_class
 from engine.policy.node_class_schema import KubeletPart
 from engine.policy.node_pool import PoolRead, read_node_pool
 from engine.policy.pool_spellings import V1, V1BETA1
 from engine.policy.schema import validated
-from engine.policy.user_data import MAX_USER_DATA_BYTES, user_data
 from engine.policy.yaml_reader import read_documents
 
 _POOL_GROUP, _CLASS_GROUP = "karpenter.sh", "karpenter.k8s.aws"
@@ -60,8 +58,7 @@ def load_policy(files: Sequence[tuple[str, bytes]], environment: Environment | N
     if not pools:
         findings.warning(_NOWHERE, "no-node-pools", "these files hold no NodePool, so nothing can be launched")
     if environment is not None:
-        _check_limits(environment, pools, findings)
-        _check_user_data(environment, pools, node_classes, findings)
+        check_in_environment([read.pool for read in pools], node_classes, environment, findings)
     findings.raise_errors()
     return _policy([read.pool for read in pools], node_classes, findings)
 
@@ -204,35 +201,3 @@ def _kubelet_of(read: PoolRead) -> KubeletPart | None:
         return None
     findings = ObjectFindings(read.findings.findings, read.findings.source, read.kubelet)
     return validated(KubeletPart, findings)
-
-
-def _check_user_data(
-    environment: Environment, pools: Sequence[PoolRead], classes: Sequence[NodeClass], findings: Findings
-) -> None:
-    """What the nodes of each pool boot with must be readable, and fit into EC2's limit."""
-    by_name = {node_class.name: node_class for node_class in classes}
-    for pool in (read.pool for read in pools if read.pool.node_class in by_name):
-        node_class = by_name[pool.node_class]
-        try:
-            booted = user_data(pool, node_class, environment.cluster, labels.ON_DEMAND)
-        except MalformedUserData as error:
-            message = f"the user data of the node class {node_class.name} says that it is MIME, but {error}"
-            findings.error(node_class.position, "bad-user-data", message, "write a script, or correct the MIME parts")
-            continue
-        size = len(booted.encode())
-        if size > MAX_USER_DATA_BYTES:
-            message = (
-                f"nodes of {pool.name} with the node class {node_class.name} would boot with {size:,} bytes of user"
-                f" data; EC2 takes {MAX_USER_DATA_BYTES:,}"
-            )
-            hint = "let the node class's userData fetch what is large"
-            findings.error(node_class.position, "user-data-too-large", message, hint)
-
-
-def _check_limits(environment: Environment, pools: Sequence[PoolRead], findings: Findings) -> None:
-    known = [read.pool.name for read in pools]
-    for name in environment.limits:
-        if name not in known:
-            message = f"nodewright:limits names the pool {name}, which no policy file defines; it limits nothing"
-            position = Position(f"Pulumi.{environment.name}.yaml", 1, 1)
-            findings.warning(position, "unknown-node-pool", message, did_you_mean(name, known))
