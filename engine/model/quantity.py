@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Iterable, Iterator, Mapping
 from fractions import Fraction
 
@@ -146,6 +147,19 @@ class Resources(Mapping[str, int]):
         """Whether each amount asked for is there; a request of zero always fits."""
         available = room._amounts
         return all(amount <= available.get(name, 0) for name, amount in self._amounts.items() if amount > 0)
+
+    def times_in(self, room: Resources) -> int:
+        """How many bundles like this one the room holds; a request of zero takes nothing."""
+        available = room._amounts
+        fitting = sys.maxsize
+        for resource, amount in self._amounts.items():
+            if amount > 0:
+                count = available.get(resource, 0) // amount
+                if count <= 0:
+                    return 0
+                if count < fitting:
+                    fitting = count
+        return fitting
 
     def shortfalls(self, room: Resources) -> Iterator[tuple[str, int, int]]:
         """Each (resource, asked, available) that does not fit, in name order."""

@@ -1,4 +1,4 @@
-"""Nodes that are there, or on their way, and the filling of them.
+"""Nodes that are there, or on their way, or of this plan, and the filling of them.
 
 Nodes that are alike are handled together: alike in the labels that anybody asks for, in taints and in room.
 """
@@ -7,13 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from attrs import frozen
+from attrs import field, frozen
 
+from engine.model import labels as keys
 from engine.model.constraint import Taint
 from engine.model.pod import PodKey
 from engine.model.quantity import CPU, MEMORY, Resources
 from engine.scheduling.groups import Demand, PodClass
-from engine.scheduling.offers import how_many_fit
+from engine.scheduling.offers import Offer, OfferingName
+
+_ALWAYS_RELEVANT = frozenset((keys.NODE_POOL, keys.INSTANCE_TYPE, keys.CAPACITY_TYPE, keys.ZONE))
 
 
 @frozen(eq=False)
@@ -23,79 +26,202 @@ class Place:
     labels: Mapping[str, str]
     taints: tuple[Taint, ...]
     is_accelerated: bool
+    in_flight: bool
+    offering: OfferingName
     content: tuple[object, ...]
 
 
+@frozen(eq=False)
+class Alike:
+    """Nodes of one place with equal room. ``is_empty``: no pod is there, nor planned for it so far.
+
+    ``order`` puts the tightest first: accelerators, cpu, memory; then content, so that names decide only between twins.
+    """
+
+    place: Place
+    room: Resources
+    is_empty: bool
+    order: tuple[object, ...]
+
+    @classmethod
+    def of(cls, place: Place, room: Resources, is_empty: bool) -> Alike:
+        devices = sum(room.amount(resource) for resource in room.accelerators())
+        order = (devices, room.amount(CPU), room.amount(MEMORY), place.content, tuple(room.items()))
+        return cls(place, room, is_empty, order)
+
+
 class World:
-    """Nodes with the room that is left on them, and who got which pods. ``Member`` numbers stand for nodes."""
+    """Nodes with the room that is left on them, and who got which pods. Numbers, the members, stand for nodes."""
 
     def __init__(self, relevant_keys: frozenset[str]) -> None:
         """``relevant_keys`` are the labels that some pod asks for; nodes that differ in others only are alike."""
-        self._relevant = sorted(relevant_keys)
+        self._relevant = sorted(relevant_keys | _ALWAYS_RELEVANT)
         self._places: dict[tuple[object, ...], Place] = {}
         self._dislikes: dict[Demand, dict[Place, int | None]] = {}
-        self._alike: dict[tuple[Place, Resources], list[int]] = {}
+        self._known: dict[tuple[Place, Resources, bool], Alike] = {}
+        self._members: dict[Alike, list[int]] = {}
+        self._in_zone: dict[tuple[str, str, bool], int] = {}
         self.pods: dict[int, list[PodKey]] = {}
 
-    def place_of(self, labels: Mapping[str, str], taints: Iterable[Taint], is_accelerated: bool) -> Place:
+    def place_of(
+        self, labels: Mapping[str, str], taints: Iterable[Taint], *, is_accelerated: bool, in_flight: bool
+    ) -> Place:
         """The place that a node is; ``labels`` under their present names."""
         shown = tuple((key, labels[key]) for key in self._relevant if key in labels)
         standing = tuple(sorted(taints, key=str))
-        content = (shown, tuple(map(str, standing)), is_accelerated)
+        content = (shown, tuple(map(str, standing)), is_accelerated, in_flight)
         if content not in self._places:
-            self._places[content] = Place(dict(shown), standing, is_accelerated, content)
+            offering = (
+                labels.get(keys.NODE_POOL, ""),
+                labels.get(keys.INSTANCE_TYPE, ""),
+                labels.get(keys.CAPACITY_TYPE, ""),
+                labels.get(keys.ZONE, ""),
+            )
+            self._places[content] = Place(dict(shown), standing, is_accelerated, in_flight, offering, content)
         return self._places[content]
 
-    def add(self, place: Place, room: Resources, member: int) -> None:
-        self._alike.setdefault((place, room), []).append(member)
+    def add(self, place: Place, room: Resources, member: int, is_empty: bool = True) -> None:
+        """A node with the room that is left on it."""
+        self._put(place, room, member, is_empty)
+        self._count(place, is_empty, 1)
+
+    def settle(self, place: Place, room: Resources, member: int, pods: Sequence[PodKey], pod_class: PodClass) -> None:
+        """A node that takes these pods at once; ``room`` is what it has before."""
+        self.pods.setdefault(member, []).extend(pods)
+        self._put(place, _less(room, pod_class.requests, len(pods)), member, is_empty=False)
+        self._count(place, False, 1)
 
     def copy(self) -> World:
         """The same nodes and pods, to be filled apart; what was learnt about places is shared."""
         twin = World(frozenset(self._relevant))
-        twin._places, twin._dislikes = self._places, self._dislikes
-        twin._alike = {alike: list(members) for alike, members in self._alike.items()}
+        twin._places, twin._dislikes, twin._known = self._places, self._dislikes, self._known
+        twin._members = {alike: list(members) for alike, members in self._members.items()}
+        twin._in_zone = dict(self._in_zone)
         twin.pods = {member: list(pods) for member, pods in self.pods.items()}
         return twin
 
-    def fill(self, pod_class: PodClass, pods: Sequence[PodKey]) -> Sequence[PodKey]:
-        """Puts pods of the class on the nodes that fit best, in this order; returns those for which there is no room.
+    def zone_order(self, pool: str, zone: str, with_empty: bool) -> tuple[int, str]:
+        """By which zones are spread over: the pool's nodes there, those without pods counted or not, then the name."""
+        empty = self._in_zone.get((pool, zone, True), 0) if with_empty else 0
+        return self._in_zone.get((pool, zone, False), 0) + empty, zone
 
-        Best: no PreferNoSchedule taint against it, no accelerator wasted on a pod that asks for none, then the least
-        room: accelerators, cpu, memory. Content decides next, so that nodes' names decide only between twins.
+    def fill(
+        self, pod_class: PodClass, pods: Sequence[PodKey], offers: Mapping[OfferingName, Offer]
+    ) -> Sequence[PodKey]:
+        """Puts pods of the class on nodes; returns those for which there is no room.
+
+        Nodes that are there come before those that are on their way. Of each: nodes in use, the tightest first; then
+        empty nodes of kinds that the class is offered, in the order in which it would have them opened, so that a plan
+        asked again with its nodes in flight comes out the same; last, accelerated nodes for pods that ask for none.
         """
         placed = 0
-        for _, place, room, count in self._best_first(pod_class):
-            if placed == len(pods):
-                break
-            members = self._alike.pop((place, room))
-            needed = min(len(members), -(-(len(pods) - placed) // count))
-            for member in members[:needed]:
-                self.hold(place, room, member, pods[placed : placed + count], pod_class.requests)
-                placed = min(placed + count, len(pods))
-            for member in members[needed:]:
-                self.add(place, room, member)
+        for group in self._fitting(pod_class, offers):
+            placed += self._fill_in_order(pod_class, pods[placed:], group.first)
+            while group.offered and placed < len(pods):
+                placed += self._fill_best_offered(pod_class, pods[placed:], group.offered)
+            placed += self._fill_in_order(pod_class, pods[placed:], group.last)
         return pods[placed:]
 
-    def hold(self, place: Place, room: Resources, member: int, pods: Sequence[PodKey], requests: Resources) -> None:
-        """Puts these pods on one node, which has ``room`` before they come."""
-        self.pods.setdefault(member, []).extend(pods)
-        taken = Resources({resource: amount * len(pods) for resource, amount in requests.items()})
-        self.add(place, room - taken, member)
+    def _fill_in_order(self, pod_class: PodClass, pods: Sequence[PodKey], order: Sequence[_Fit]) -> int:
+        placed = 0
+        for fit in order:
+            for member in list(self._members[fit.alike]):
+                if placed == len(pods):
+                    return placed
+                self._hold(fit.alike, member, pods[placed : placed + fit.count], pod_class)
+                placed = min(placed + fit.count, len(pods))
+        return placed
 
-    def _best_first(self, pod_class: PodClass) -> list[tuple[tuple[object, ...], Place, Resources, int]]:
-        known = self._dislikes.setdefault(pod_class.demand, {})
-        found: list[tuple[tuple[object, ...], Place, Resources, int]] = []
-        for place, room in self._alike:
-            count = how_many_fit(pod_class.requests, room)
+    def _fill_best_offered(self, pod_class: PodClass, pods: Sequence[PodKey], offered: list[tuple[_Fit, Offer]]) -> int:
+        """Fills the best empty nodes, as many as the class would open, spread over zones alike; drops used-up ones."""
+        ranks = [(_rank(fit, offer, len(pods)), fit) for fit, offer in offered]
+        best = min(rank for rank, _ in ranks)
+        equals = [fit for rank, fit in ranks if rank == best]
+        each = min(equals[0].count, len(pods))
+        placed = 0
+        for _ in range(len(pods) // each):
+            if not equals:
+                break
+            fit = min(equals, key=self._zone_order_of)
+            self._hold(fit.alike, self._members[fit.alike][0], pods[placed : placed + each], pod_class)
+            placed += each
+            if fit.alike not in self._members:
+                equals.remove(fit)
+        offered[:] = [pair for pair in offered if pair[0].alike in self._members]
+        return placed
+
+    def _zone_order_of(self, fit: _Fit) -> tuple[tuple[int, str], tuple[object, ...]]:
+        pool, _, _, zone = fit.alike.place.offering
+        return self.zone_order(pool, zone, with_empty=False), fit.alike.order
+
+    def _hold(self, alike: Alike, member: int, pods: Sequence[PodKey], pod_class: PodClass) -> None:
+        members = self._members[alike]
+        members.remove(member)
+        if not members:
+            del self._members[alike]
+        self._count(alike.place, alike.is_empty, -1)
+        self.settle(alike.place, alike.room, member, pods, pod_class)
+
+    def _put(self, place: Place, room: Resources, member: int, is_empty: bool) -> None:
+        key = (place, room, is_empty)
+        alike = self._known.get(key) or self._known.setdefault(key, Alike.of(place, room, is_empty))
+        self._members.setdefault(alike, []).append(member)
+
+    def _count(self, place: Place, is_empty: bool, change: int) -> None:
+        pool, _, _, zone = place.offering
+        where = (pool, zone, is_empty)
+        self._in_zone[where] = self._in_zone.get(where, 0) + change
+
+    def _fitting(self, pod_class: PodClass, offers: Mapping[OfferingName, Offer]) -> tuple[_Group, _Group]:
+        """The nodes that take a pod of the class: those that are there, and those on their way."""
+        there, coming = _Group(), _Group()
+        dislikes = self._dislikes.setdefault(pod_class.demand, {})
+        for alike in self._members:
+            count = pod_class.requests.times_in(alike.room)
             if not count:
                 continue
-            if place not in known:
-                known[place] = _dislikes(pod_class.demand, place)
-            disliked = known[place]
+            place = alike.place
+            if place not in dislikes:
+                dislikes[place] = _dislikes(pod_class.demand, place)
+            disliked = dislikes[place]
             if disliked is not None:
-                found.append((_score(pod_class, place, room, disliked), place, room, count))
-        found.sort(key=lambda each: each[0])
-        return found
+                wasted = place.is_accelerated and not pod_class.accelerators
+                offer = offers.get(place.offering) if alike.is_empty else None
+                (coming if place.in_flight else there).sort_in(_Fit(alike, count, disliked, wasted), offer)
+        for group in (there, coming):
+            group.first.sort(key=_tightest_first)
+            group.last.sort(key=_tightest_first)
+        return there, coming
+
+
+@frozen(eq=False)
+class _Fit:
+    """Nodes that hold ``count`` pods of a class each, with how many taints speak softly against it."""
+
+    alike: Alike
+    count: int
+    disliked: int
+    wasted: bool
+
+
+@frozen(eq=False)
+class _Group:
+    first: list[_Fit] = field(factory=list)
+    offered: list[tuple[_Fit, Offer]] = field(factory=list)
+    last: list[_Fit] = field(factory=list)
+
+    def sort_in(self, fit: _Fit, offer: Offer | None) -> None:
+        if offer is not None:
+            self.offered.append((fit, offer))
+        # What is left of an accelerated node that is launched anyway costs nothing; another node would.
+        elif fit.wasted and (fit.alike.is_empty or not fit.alike.place.in_flight):
+            self.last.append(fit)
+        else:
+            self.first.append(fit)
+
+
+def _less(room: Resources, requests: Resources, pods: int) -> Resources:
+    return room - Resources({resource: amount * pods for resource, amount in requests.items()})
 
 
 def _dislikes(demand: Demand, place: Place) -> int | None:
@@ -105,7 +231,12 @@ def _dislikes(demand: Demand, place: Place) -> int | None:
     return demand.disliked_taints(place.taints)
 
 
-def _score(pod_class: PodClass, place: Place, room: Resources, disliked: int) -> tuple[object, ...]:
-    wasted = place.is_accelerated and not pod_class.accelerators
-    devices = sum(room.amount(resource) for resource in room.accelerators())
-    return disliked, wasted, devices, room.amount(CPU), room.amount(MEMORY), place.content, tuple(room.items())
+def _tightest_first(fit: _Fit) -> tuple[object, ...]:
+    return fit.disliked, fit.wasted, fit.alike.is_empty, fit.alike.order
+
+
+def _rank(fit: _Fit, offer: Offer, pods: int) -> tuple[object, ...]:
+    """As the offer itself is ranked; a node whose custom labels are others was opened for somebody else."""
+    labels = fit.alike.place.labels
+    others = sum(labels.get(key, value) != value for key, value in offer.kind.added_labels)
+    return fit.disliked, offer.cost(pods, fit.count), others

@@ -15,7 +15,7 @@ from engine.model.refusal import LostOffering
 from engine.scheduling.existing import World
 from engine.scheduling.groups import PodClass
 from engine.scheduling.limits import Headroom
-from engine.scheduling.offers import Kind, Offer, PoolOffers
+from engine.scheduling.offers import Kind, Market, Offer, PoolOffers
 from engine.scheduling.problem import NodeOption
 from engine.scheduling.requirements import canonical_labels
 
@@ -36,41 +36,31 @@ class Opened:
 class NewNodes:
     """The nodes that this plan opens, within limits and caps."""
 
-    def __init__(
-        self,
-        pools: Sequence[PoolOffers],
-        headroom: Headroom,
-        nodes_by_zone: dict[tuple[str, str], int],
-        first_member: int,
-    ) -> None:
-        """``nodes_by_zone`` counts what there is by (pool, zone); members are numbered from ``first_member``."""
-        self._pools = pools
-        self._taints = {pool.name: pool.state.pool.taints for pool in pools}
+    def __init__(self, market: Market, headroom: Headroom, first_member: int) -> None:
+        """Opened nodes are the world's members from ``first_member`` on."""
+        self._market = market
+        self._taints = {pool.name: pool.state.pool.taints for pool in market.pools}
         self._headroom = headroom
-        self._nodes_by_zone = nodes_by_zone
         self._next_member = first_member
-        self._tiers: dict[PodClass, list[list[Offer]]] = {}
         self.opened: dict[int, Opened] = {}
 
     def open_for(self, pod_class: PodClass, pods: Sequence[PodKey], world: World) -> Sequence[PodKey]:
         """Opens nodes for pods of one class and puts them there; returns those for which none may be opened."""
-        for offers in self._offers_by_tier(pod_class):
-            while pods:
-                ranked = self._ranked(offers, len(pods))
-                if not ranked:
-                    break
-                best = ranked[0]
-                each = min(best.pods_per_node, len(pods))
-                affordable = self._headroom.nodes_within_caps(best.usd_per_hour)
-                if not affordable:
-                    # A cap lasts one pass, so it is no reason to settle for something worse.
-                    return pods
-                count = min(len(pods) // each, self._within_limits(best.kind), affordable)
-                lost = _lost_for_pods(ranked, each)
-                for start in range(0, count * each, each):
-                    opened = self._open(best.kind, best.options, best.usd_per_hour, lost)
-                    self._settle(opened, world, pods[start : start + each], pod_class)
-                pods = pods[count * each :]
+        offers = [offer for offer in self._market.offers(pod_class) if offer.options]
+        while pods:
+            ranked = self._ranked(offers, len(pods))
+            # A cap lasts one pass, so it is no reason to settle for something worse than the best.
+            affordable = self._headroom.nodes_within_caps(ranked[0].usd_per_hour) if ranked else 0
+            if not affordable:
+                break
+            best = ranked[0]
+            each = min(best.pods_per_node, len(pods))
+            count = min(len(pods) // each, self._within_limits(best.kind), affordable)
+            lost = _lost_for_pods(ranked, each)
+            for start in range(0, count * each, each):
+                opened = self._open(best.kind, best.options, world, lost)
+                self._settle(opened, world, pods[start : start + each], pod_class)
+            pods = pods[count * each :]
         return pods
 
     def open_base(self, pool: PoolOffers, world: World) -> None:
@@ -86,7 +76,7 @@ class NewNodes:
                 return
             price, kind = priced[0]
             lost = _lost_to(kind, price, [(paid, paid, other, other.buyable) for paid, other in priced])
-            self._settle(self._open(kind, kind.buyable, price, lost, for_base=True), world)
+            self._settle(self._open(kind, kind.buyable, world, lost, for_base=True), world)
 
     def nodes_of(self, pool: PoolOffers) -> int:
         """How many nodes the pool keeps, those of this plan included."""
@@ -94,7 +84,7 @@ class NewNodes:
 
     def without_idle(self, world: World) -> bool:
         """Gives up nodes that in the end serve no pod and are no base capacity; tells whether there were any."""
-        spare = {pool.name: self.nodes_of(pool) - pool.state.pool.base_nodes for pool in self._pools}
+        spare = {pool.name: self.nodes_of(pool) - pool.state.pool.base_nodes for pool in self._market.pools}
         idle = [opened for opened in self.opened.values() if not world.pods.get(opened.member)]
         gone = False
         for opened in sorted(idle, key=lambda each: (-(each.kind.usd_per_hour or FREE).micros, each.member)):
@@ -109,27 +99,10 @@ class NewNodes:
         for opened in self.opened.values():
             self._settle(opened, world)
 
-    def _offers_by_tier(self, pod_class: PodClass) -> list[list[Offer]]:
-        """What ready pools offer; pools with a PreferNoSchedule taint against the pod last, then by weight."""
-        if pod_class not in self._tiers:
-            tiers: dict[tuple[bool, int], list[Offer]] = {}
-            for pool in self._pools:
-                policy = pool.state.pool
-                if policy.is_static or pool.state.not_ready or pod_class.demand.barring_taint(policy.taints):
-                    continue
-                tier = (pod_class.demand.disliked_taints(policy.taints) > 0, -policy.weight)
-                tiers.setdefault(tier, []).extend(pool.offers(pod_class))
-            self._tiers[pod_class] = [tiers[tier] for tier in sorted(tiers)]
-        return self._tiers[pod_class]
-
     def _ranked(self, offers: Iterable[Offer], pods: int) -> list[Offer]:
-        """Offers within limits, the cheapest for each of ``pods`` pods first; of equals, the one that takes more."""
-
-        def cost(offer: Offer) -> tuple[object, ...]:
-            served = min(offer.pods_per_node, pods)
-            return offer.usd_per_hour.micros / served, -served, offer.kind.order
-
-        return sorted((offer for offer in offers if self._within_limits(offer.kind)), key=cost)
+        """Offers within limits, the best for so many pods first."""
+        within = (each for each in offers if self._within_limits(each.kind))
+        return sorted(within, key=lambda each: each.cost(pods, each.pods_per_node))
 
     def _within_limits(self, kind: Kind) -> int:
         return self._headroom.nodes_within_limits(kind.pool, kind.capacity)
@@ -138,14 +111,13 @@ class NewNodes:
         self,
         kind: Kind,
         options: Sequence[NodeOption],
-        price: UsdPerHour,
+        world: World,
         lost: tuple[LostOffering, ...],
         for_base: bool = False,
     ) -> Opened:
-        # Zones cost the same here, so the emptiest takes the node.
-        option = min(options, key=lambda each: (self._in_zone(kind.pool, each), each.offering.zone))
-        self._nodes_by_zone[kind.pool, option.offering.zone] = self._in_zone(kind.pool, option) + 1
-        self._headroom.take(kind.pool, kind.capacity, price)
+        # Zones cost the same here, so the one with the fewest nodes takes it.
+        option = min(options, key=lambda each: world.zone_order(kind.pool, each.offering.zone, with_empty=for_base))
+        self._headroom.take(kind.pool, kind.capacity, kind.usd_per_hour or FREE)
         opened = Opened(self._next_member, kind, option, for_base, lost)
         self.opened[opened.member] = opened
         self._next_member += 1
@@ -153,22 +125,21 @@ class NewNodes:
 
     def _close(self, opened: Opened) -> None:
         del self.opened[opened.member]
-        self._nodes_by_zone[opened.kind.pool, opened.option.offering.zone] -= 1
         self._headroom.give_back(opened.kind.pool, opened.kind.capacity, opened.kind.usd_per_hour or FREE)
-
-    def _in_zone(self, pool: str, option: NodeOption) -> int:
-        return self._nodes_by_zone.get((pool, option.offering.zone), 0)
 
     def _settle(
         self, opened: Opened, world: World, pods: Sequence[PodKey] = (), pod_class: PodClass | None = None
     ) -> None:
-        labels = node_labels(opened.kind, opened.option)
-        taints = self._taints[opened.kind.pool]
-        place = world.place_of(labels, taints, opened.kind.instance_type.is_accelerated)
+        place = world.place_of(
+            node_labels(opened.kind, opened.option),
+            self._taints[opened.kind.pool],
+            is_accelerated=opened.kind.instance_type.is_accelerated,
+            in_flight=True,
+        )
         if pod_class is None:
             world.add(place, opened.kind.room, opened.member)
         else:
-            world.hold(place, opened.kind.room, opened.member, pods, pod_class.requests)
+            world.settle(place, opened.kind.room, opened.member, pods, pod_class)
 
 
 def node_labels(kind: Kind, option: NodeOption) -> dict[str, str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from attrs import frozen
 
@@ -13,7 +13,6 @@ from engine.model.pod import DaemonSet
 from engine.model.quantity import NODES, Resources
 from engine.scheduling.daemons import Daemons
 from engine.scheduling.groups import Demand, PodClass
-from engine.scheduling.limits import UNLIMITED
 from engine.scheduling.problem import NodeOption, PoolState
 from engine.scheduling.requirements import Requirements, ValueSet, canonical_labels, is_custom
 
@@ -23,15 +22,6 @@ _ONE_NODE = Resources({NODES: 1})
 AddedLabels = tuple[tuple[str, str], ...]
 # Type, capacity type, price, capacity, room, overhead, added labels.
 _Content = tuple[str, str, UsdPerHour | None, Resources, Resources, Resources, AddedLabels]
-
-
-def how_many_fit(requests: Resources, room: Resources) -> int:
-    """How many pods of these requests the room holds; a request of zero takes nothing."""
-    fitting = UNLIMITED
-    for resource, amount in requests.items():
-        if amount > 0:
-            fitting = min(fitting, room.amount(resource) // amount)
-    return max(0, fitting)
 
 
 @frozen(eq=False)
@@ -66,12 +56,28 @@ class Kind:
 
 @frozen(eq=False)
 class Offer:
-    """A kind of node that can be bought and holds ``pods_per_node`` of a class, in the zones of ``options``."""
+    """A kind of node that holds ``pods_per_node`` of a class, and has a price. ``tier`` 0 is asked first.
 
+    ``options`` can be bought now; there may be none.
+    """
+
+    tier: int
     kind: Kind
     usd_per_hour: UsdPerHour
     pods_per_node: int
     options: tuple[NodeOption, ...]
+
+    def cost(self, pods: int, pods_per_node: int) -> tuple[int, float, int, tuple[object, ...]]:
+        """The smaller the better for so many pods: tier, price for each pod served, then more of them on one node.
+
+        ``pods_per_node`` may differ from the offer's where a real node has other room than was foretold.
+        """
+        served = min(pods_per_node, pods)
+        return self.tier, self.usd_per_hour.micros / served, -served, self.kind.order
+
+
+# Pool, instance type, capacity type, zone.
+OfferingName = tuple[str, str, str, str]
 
 
 class PoolOffers:
@@ -120,21 +126,10 @@ class PoolOffers:
                 # Kinds of one instance type share their room.
                 count = counts.get(id(kind.room))
                 if count is None:
-                    count = counts[id(kind.room)] = how_many_fit(pod_class.requests, kind.room)
+                    count = counts[id(kind.room)] = pod_class.requests.times_in(kind.room)
                 if count:
                     found.append((kind, count))
         return found
-
-    def offers(self, pod_class: PodClass) -> list[Offer]:
-        """What can be bought for the class here; empty when the pool's minValues are not met."""
-        fitting = self.fitting(pod_class)
-        if self.too_few_values(kind for kind, _ in fitting) is not None:
-            return []
-        return [
-            Offer(kind, kind.usd_per_hour, count, kind.buyable)
-            for kind, count in fitting
-            if kind.usd_per_hour is not None and kind.buyable
-        ]
 
     def kinds_without_pods(self) -> tuple[Kind, ...]:
         """What the pool may launch when no pod says anything."""
@@ -211,6 +206,60 @@ class PoolOffers:
             )
             for (_, capacity_type, price, capacity, room, overhead, added), options in groups.items()
         )
+
+
+class Market:
+    """All pools' offers to a class of pods, in tiers by weight."""
+
+    def __init__(self, pools: Sequence[PoolOffers]) -> None:
+        self.pools = pools
+        self._offers: dict[PodClass, tuple[Offer, ...]] = {}
+        self._by_offering: dict[PodClass, Mapping[OfferingName, Offer]] = {}
+
+    def offers(self, pod_class: PodClass) -> tuple[Offer, ...]:
+        """What the pools that make nodes for pods offer to the class, whether it can be bought now or not.
+
+        A pool with a PreferNoSchedule taint against the class comes after those without; then weight decides. A pool
+        whose minValues are not met offers nothing.
+        """
+        if pod_class not in self._offers:
+            asked = [(self._tier(pod_class, pool), pool) for pool in self.pools if _makes_nodes_for(pod_class, pool)]
+            tiers = sorted({tier for tier, _ in asked})
+            self._offers[pod_class] = tuple(
+                offer for tier, pool in asked for offer in _offers_of(pool, pod_class, tiers.index(tier))
+            )
+        return self._offers[pod_class]
+
+    def by_offering(self, pod_class: PodClass) -> Mapping[OfferingName, Offer]:
+        """The class's offers by what they become: pool, instance type, capacity type and zone."""
+        if pod_class not in self._by_offering:
+            self._by_offering[pod_class] = {
+                (offer.kind.pool, offer.kind.instance_type.name, offer.kind.capacity_type, option.offering.zone): offer
+                for offer in self.offers(pod_class)
+                for option in offer.kind.options
+            }
+        return self._by_offering[pod_class]
+
+    @staticmethod
+    def _tier(pod_class: PodClass, pool: PoolOffers) -> tuple[bool, int]:
+        policy = pool.state.pool
+        return pod_class.demand.disliked_taints(policy.taints) > 0, -policy.weight
+
+
+def _makes_nodes_for(pod_class: PodClass, pool: PoolOffers) -> bool:
+    policy = pool.state.pool
+    return not policy.is_static and pod_class.demand.barring_taint(policy.taints) is None
+
+
+def _offers_of(pool: PoolOffers, pod_class: PodClass, tier: int) -> list[Offer]:
+    fitting = pool.fitting(pod_class)
+    if pool.too_few_values(kind for kind, _ in fitting) is not None:
+        return []
+    return [
+        Offer(tier, kind, kind.usd_per_hour, count, kind.buyable if pool.state.not_ready is None else ())
+        for kind, count in fitting
+        if kind.usd_per_hour is not None
+    ]
 
 
 _NO_DEMAND = Demand(terms=((),), tolerations=(), keys=frozenset())

@@ -60,6 +60,7 @@ class ExistingNode:
 
     ``room`` is allocatable less the requests of bound pods and of daemons still to come. Nodes that are not ours have
     no ``claim``; claims in flight have no ``node``. Nodes that are cordoned or leaving are not given at all.
+    ``is_empty``: no pod but daemons runs there; a claim in flight is empty whatever is said.
     """
 
     node: str | None
@@ -68,6 +69,7 @@ class ExistingNode:
     taints: tuple[Taint, ...]
     room: Resources
     is_accelerated: bool = False
+    is_empty: bool = False
 
 
 @frozen

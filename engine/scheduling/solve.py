@@ -9,14 +9,13 @@ from collections.abc import Mapping, Sequence
 
 from attrs import frozen
 
-from engine.model import labels as keys
 from engine.model.plan import BaseShortfall, Placement, Unplaced
 from engine.model.pod import PodKey
 from engine.scheduling.existing import World
 from engine.scheduling.groups import PodClass, pod_classes
 from engine.scheduling.limits import Headroom
 from engine.scheduling.new_nodes import NewNodes, Opened, node_labels
-from engine.scheduling.offers import PoolOffers
+from engine.scheduling.offers import Market, PoolOffers
 from engine.scheduling.problem import ExistingNode, NewNode, Problem, Solution
 from engine.scheduling.refusals import base_refusal, refusals
 from engine.scheduling.requirements import canonical_labels
@@ -42,11 +41,12 @@ def solve(problem: Problem) -> Solution:
     pools = [PoolOffers(state, problem.daemon_sets) for state in sorted(problem.pools, key=lambda each: each.pool.name)]
     existing = sorted(problem.existing, key=_node_order)
     headroom = Headroom(problem.pools, problem.caps)
-    new_nodes = NewNodes(pools, headroom, _nodes_by_zone(existing), first_member=len(existing))
+    market = Market(pools)
+    new_nodes = NewNodes(market, headroom, first_member=len(existing))
     there = _world_of(existing, classes)
     for rounds_left in reversed(range(_ROUNDS)):
         opened_before = len(new_nodes.opened)
-        settled = _one_round(classes, pools, new_nodes, there.copy())
+        settled = _one_round(classes, market, new_nodes, there.copy())
         grew = len(new_nodes.opened) > opened_before
         if not rounds_left:
             break
@@ -63,10 +63,10 @@ def solve(problem: Problem) -> Solution:
     )
 
 
-def _one_round(classes: Sequence[PodClass], pools: Sequence[PoolOffers], new_nodes: NewNodes, world: World) -> _Round:
+def _one_round(classes: Sequence[PodClass], market: Market, new_nodes: NewNodes, world: World) -> _Round:
     """Fills the world, opened nodes included, and opens what is still needed."""
     new_nodes.join(world)
-    for pool in pools:
+    for pool in market.pools:
         # The nodes of a static pool come whether pods want them or not, so pods may as well have them.
         if pool.state.pool.is_static:
             new_nodes.open_base(pool, world)
@@ -74,11 +74,11 @@ def _one_round(classes: Sequence[PodClass], pools: Sequence[PoolOffers], new_nod
     for pod_class in classes:
         waiting: Sequence[PodKey] = pod_class.pods
         if not pod_class.unsupported:
-            waiting = world.fill(pod_class, waiting)
+            waiting = world.fill(pod_class, waiting, market.by_offering(pod_class))
             waiting = new_nodes.open_for(pod_class, waiting, world)
         if waiting:
             unplaced[pod_class] = waiting
-    for pool in pools:
+    for pool in market.pools:
         new_nodes.open_base(pool, world)
     return _Round(world, unplaced)
 
@@ -86,22 +86,16 @@ def _one_round(classes: Sequence[PodClass], pools: Sequence[PoolOffers], new_nod
 def _world_of(existing: Sequence[ExistingNode], classes: Sequence[PodClass]) -> World:
     world = World(frozenset(key for pod_class in classes for key in pod_class.demand.keys))
     for member, node in enumerate(existing):
-        place = world.place_of(canonical_labels(node.labels), node.taints, node.is_accelerated)
-        world.add(place, node.room, member)
+        in_flight = node.node is None
+        place = world.place_of(
+            canonical_labels(node.labels), node.taints, is_accelerated=node.is_accelerated, in_flight=in_flight
+        )
+        world.add(place, node.room, member, is_empty=node.is_empty or in_flight)
     return world
 
 
 def _node_order(node: ExistingNode) -> tuple[str, str]:
     return node.node or "", node.claim or ""
-
-
-def _nodes_by_zone(existing: Sequence[ExistingNode]) -> dict[tuple[str, str], int]:
-    counts: dict[tuple[str, str], int] = {}
-    for node in existing:
-        labels = canonical_labels(node.labels)
-        where = (labels.get(keys.NODE_POOL, ""), labels.get(keys.ZONE, ""))
-        counts[where] = counts.get(where, 0) + 1
-    return counts
 
 
 def _placements(existing: Sequence[ExistingNode], world: World) -> tuple[Placement, ...]:
