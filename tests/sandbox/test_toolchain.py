@@ -99,8 +99,7 @@ def test_a_build_appears_in_the_cache_under_its_version_and_is_found_there_next_
     program(
         machine.bin / "go",
         comment=(
-            'x\nwhile [ "$1" != -o ]; do shift; done\n'
-            f'printf \'#!/bin/sh\\necho {PINNED}\\n\' > "$2"; chmod +x "$2"; #'
+            f'x\nwhile [ "$1" != -o ]; do shift; done\nprintf \'#!/bin/sh\\necho {PINNED}\\n\' > "$2"; chmod +x "$2"; #'
         ),
     )
     built = machine.find()

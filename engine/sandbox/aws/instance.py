@@ -17,7 +17,7 @@ from engine.sandbox.aws.instance_state import (
 from engine.sandbox.aws.instance_update import Change, update_in_place
 from engine.sandbox.aws.resource import MINUTE_SECONDS, Resource
 from engine.sandbox.aws.schema import Difference, Input, Rules, equal_as_sets
-from engine.sandbox.aws.session import AwsError, Region
+from engine.sandbox.aws.session import AwsError, Region, UnreachableError
 from engine.sandbox.aws.waiting import patiently
 from engine.sandbox.aws.wire import UNKNOWN, Properties, Value
 
@@ -272,7 +272,7 @@ def _share_an_architecture(aws: Region, before: Value, after: Value) -> bool:
     """Whether an instance can be turned from one type into the other; assumed when EC2 does not tell."""
     try:
         listed = aws.ec2("DescribeInstanceTypes", InstanceTypes=[before, after])["InstanceTypes"]
-    except AwsError:
+    except (AwsError, UnreachableError):
         return True
     supported = [set(one.get("ProcessorInfo", {}).get("SupportedArchitectures", ())) for one in listed]
     return len(supported) < 2 or bool(supported[0] & supported[1])

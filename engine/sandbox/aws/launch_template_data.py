@@ -86,6 +86,7 @@ def request_data(inputs: Mapping[str, Value]) -> dict[str, Any]:
 def known_data(data: Mapping[str, Any], known: Mapping[str, Value]) -> Properties:
     """The program's spelling of what EC2 has: its own value where both say the same, EC2's where they differ."""
     wanted = request_data(known)
+    data = _without_own_tags(data)
     seen: Properties = {}
     for name in DATA_INPUTS:
         theirs = _their_name(name)
@@ -150,6 +151,13 @@ def _plain(value: Any) -> Any:
     if isinstance(value, list):
         return sorted((_plain(inner) for inner in value), key=repr)
     return str(value).lower() if isinstance(value, bool | int | float) else value
+
+
+def _without_own_tags(data: Mapping[str, Any]) -> dict[str, Any]:
+    """The template's own tags are no part of its data; moto, unlike EC2, lists them there."""
+    kept = [one for one in data.get("TagSpecifications") or [] if one["ResourceType"] != "launch-template"]
+    rest = {key: value for key, value in data.items() if key != "TagSpecifications"}
+    return {**rest, "TagSpecifications": kept} if kept else rest
 
 
 def _is_untold(theirs: str, wanted: Mapping[str, Any]) -> bool:

@@ -32,7 +32,7 @@ class PartialError(Exception):
     """The thing exists in AWS, but a step after its creation, or of its update, failed."""
 
     def __init__(self, identity: str, outputs: Properties, cause: Exception) -> None:
-        super().__init__(str(cause))
+        super().__init__(str(cause) if isinstance(cause, CallError) else f"{type(cause).__name__}: {cause}")
         self.identity = identity
         self.outputs = outputs
 
@@ -149,7 +149,8 @@ class Resource(ABC):
             outputs = self.read(aws, identity, inputs)
             if outputs is None:
                 raise WaitError(f"reading {self.noun} ({identity}): couldn't find resource")
-        except CallError as error:
+        except Exception as error:
+            # Whatever went wrong, a defect of ours included: what exists must not be forgotten.
             raise PartialError(identity, self._as_far_as_known(aws, identity, inputs), error) from error
         return identity, outputs
 
