@@ -1,0 +1,190 @@
+"""The same reports for programs: JSON with a schema version; ``…usd_per_hour`` keys hold dollars as text."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from typing import Any
+
+from engine.model.canonical import to_plain
+from engine.model.diagnostic import Diagnostic, Severity
+from engine.model.money import UsdPerHour, total
+from engine.model.outcome import Outcome
+from engine.model.plan import Launch, Plan, Removal, RemovalPhase
+from engine.model.policy import Policy
+from engine.model.refusal import Refusal, StayReason
+from engine.model.snapshot import Snapshot
+from engine.report.doctor_report import Finding
+from engine.report.plan_report import plan_line
+from engine.report.status_report import Standing, standings
+from engine.report.words import refusal_words, stay_words
+
+# A field that changes its meaning or goes makes a new version; a new field does not.
+PLAN_SCHEMA = "nodewright.dev/plan/v1"
+STANDING_SCHEMA = "nodewright.dev/status/v1"
+DIAGNOSTICS_SCHEMA = "nodewright.dev/diagnostics/v1"
+DOCTOR_SCHEMA = "nodewright.dev/doctor/v1"
+
+
+def plan_json(plan: Plan) -> str:
+    """A plan with every machine and pod by name, each reason as its code, its numbers and its words."""
+    now = plan.decided_at
+    draining = sum(removal.phase is RemovalPhase.MARK for removal in plan.removals)
+    return _written(
+        {
+            "schema": PLAN_SCHEMA,
+            "environment": plan.environment,
+            "hash": plan.hash,
+            "decided_at": to_plain(now),
+            "base_version": plan.base_version,
+            "policy_digest": plan.policy_digest,
+            "catalog_digest": plan.catalog_digest,
+            "is_empty": plan.is_empty,
+            "summary": plan_line(plan),
+            "totals": {
+                "launches": len(plan.launches),
+                "drains": draining,
+                "removals": len(plan.removals) - draining,
+                "kept": len(plan.kept),
+                "placed_pods": len(plan.placements) + sum(len(launch.pods) for launch in plan.launches),
+                "blocked_pods": len(plan.unplaced),
+            },
+            "before_usd_per_hour": _dollars(plan.usd_per_hour_before),
+            "after_usd_per_hour": _dollars(plan.usd_per_hour_after),
+            "change_usd_per_hour": _dollars(plan.usd_per_hour_after - plan.usd_per_hour_before),
+            "foundation_changes": plan.foundation_changes,
+            "launches": [_launch(launch) for launch in plan.launches],
+            "removals": [_removal(removal) for removal in plan.removals],
+            "kept": [{**to_plain(kept), "reason": _reason(kept.reason, now)} for kept in plan.kept],
+            "placements": [{"pod": str(each.pod), "node": each.node, "claim": each.claim} for each in plan.placements],
+            "unplaced": [
+                {
+                    "pod": str(each.pod),
+                    "refusals": [
+                        {"node_pool": refused.node_pool, **_reason(refused.refusal, now)} for refused in each.refusals
+                    ],
+                }
+                for each in plan.unplaced
+            ],
+            "base_shortfalls": [
+                {**to_plain(short), "refusal": _reason(short.refusal, now)} for short in plan.base_shortfalls
+            ],
+            "limits": [to_plain(use) for use in plan.limits],
+        }
+    )
+
+
+def standing_json(snapshot: Snapshot, policy: Policy, outcome: Outcome | None) -> str:
+    """What stands: each claim of the published document, the pods that wait, the last outcome."""
+    every = standings(snapshot)
+    document = snapshot.document
+    return _written(
+        {
+            "schema": STANDING_SCHEMA,
+            "environment": snapshot.environment,
+            "taken_at": to_plain(snapshot.taken_at),
+            "version": document.version if document is not None else 0,
+            "policy_digest": policy.digest,
+            "total_usd_per_hour": _dollars(total(one.claim.usd_per_hour for one in every)),
+            "nodes": [_standing(one) for one in every],
+            "waiting_pods": sorted(str(pod.key) for pod in snapshot.pods if pod.is_waiting),
+            "problems": [str(problem) for problem in snapshot.problems],
+            "last_outcome": to_plain(outcome) if outcome is not None else None,
+        }
+    )
+
+
+def diagnostics_json(findings: Iterable[Diagnostic]) -> str:
+    """Findings in files, each with its place."""
+    every = tuple(findings)
+    return _written(
+        {
+            "schema": DIAGNOSTICS_SCHEMA,
+            "errors": sum(finding.severity is Severity.ERROR for finding in every),
+            "warnings": sum(finding.severity is Severity.WARNING for finding in every),
+            "findings": [
+                {
+                    "severity": finding.severity.value,
+                    "rule": finding.rule,
+                    "message": finding.message,
+                    "hint": finding.hint,
+                    "file": finding.position.file,
+                    "line": finding.position.line,
+                    "column": finding.position.column,
+                }
+                for finding in every
+            ],
+        }
+    )
+
+
+def doctor_json(findings: Iterable[Finding]) -> str:
+    """What was found, and what to do about it."""
+    return _written(
+        {
+            "schema": DOCTOR_SCHEMA,
+            "findings": [
+                {
+                    "name": finding.name,
+                    "state": finding.state.value,
+                    "detail": finding.detail,
+                    "hint": finding.hint,
+                }
+                for finding in findings
+            ],
+        }
+    )
+
+
+def _written(report: Mapping[str, Any]) -> str:
+    return json.dumps(report, indent=2, ensure_ascii=False)
+
+
+def _dollars(price: UsdPerHour) -> str:
+    text: str = to_plain(price)
+    return text
+
+
+def _reason(reason: Refusal | StayReason, now: datetime) -> dict[str, Any]:
+    words = stay_words(reason, now) if isinstance(reason, StayReason) else refusal_words(reason, now)
+    return {"code": reason.code, "words": words, **to_plain(reason)}
+
+
+def _launch(launch: Launch) -> dict[str, Any]:
+    claim = launch.claim
+    return {
+        "claim": claim.name,
+        "node_pool": claim.node_pool,
+        "node_class": claim.node_class,
+        "instance_type": claim.inputs.instance_type,
+        "zone": claim.inputs.zone,
+        "capacity_type": claim.inputs.capacity_type,
+        "usd_per_hour": _dollars(claim.usd_per_hour),
+        "reason": launch.reason.value,
+        "pods": [str(pod) for pod in launch.pods],
+        "next_best": [to_plain(lost) for lost in launch.lost],
+    }
+
+
+def _removal(removal: Removal) -> dict[str, Any]:
+    return {**to_plain(removal.record), "phase": removal.phase.value, "pods": [str(pod) for pod in removal.pods]}
+
+
+def _standing(one: Standing) -> dict[str, Any]:
+    claim = one.claim
+    return {
+        "claim": claim.name,
+        "node_pool": claim.node_pool,
+        "instance_type": claim.inputs.instance_type,
+        "zone": claim.inputs.zone,
+        "capacity_type": claim.inputs.capacity_type,
+        "stack": claim.stack,
+        "usd_per_hour": _dollars(claim.usd_per_hour),
+        "state": one.state,
+        "instance_id": one.instance_id or None,
+        "node": one.node,
+        "accelerators": one.accelerators,
+        "accelerators_used": one.accelerators_used,
+        "pods": one.pods,
+    }

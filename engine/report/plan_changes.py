@@ -1,0 +1,175 @@
+"""What a plan does: machines that come, machines that go, and machines that stay, each with its reason."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import datetime
+
+from rich.console import RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from engine.model.duration import format_duration
+from engine.model.money import total
+from engine.model.plan import Kept, Launch, LaunchReason, Plan, Removal, RemovalPhase
+from engine.model.refusal import BelowConsolidateAfter, InUse
+from engine.report.tables import ByWidth, add_row, examples, heading, in_table, indented, table, zones_in_short
+from engine.report.words import counted, next_best_words, signed, stay_words
+
+_PHASES = {RemovalPhase.MARK: "drain", RemovalPhase.RELEASE: "remove"}
+
+
+def launches_section(plan: Plan, *, details: bool) -> Iterator[RenderableType]:
+    """Launches grouped by pool, type, capacity type and price, zones together, with the next best offering."""
+    if not plan.launches:
+        return
+    cost = total(launch.claim.usd_per_hour for launch in plan.launches)
+    yield heading(f"Launch {counted(len(plan.launches), 'node')}", signed(cost))
+    yield indented(ByWidth(_launch_table(plan.launches, wide=True), _launch_table(plan.launches, wide=False)))
+    if details:
+        yield indented(_launched_one_by_one(plan.launches))
+
+
+def removals_section(plan: Plan, now: datetime) -> Iterator[RenderableType]:
+    """Removals one by one, since each takes a running machine away: rule, budget and saving."""
+    if not plan.removals:
+        return
+    saving = total(removal.record.usd_per_hour for removal in plan.removals if removal.phase is RemovalPhase.RELEASE)
+    draining = sum(removal.phase is RemovalPhase.MARK for removal in plan.removals)
+    going = len(plan.removals) - draining
+    titles = [
+        *([f"Remove {counted(going, 'node')}"] if going else []),
+        *([f"drain {counted(draining, 'node')}"] if draining else []),
+    ]
+    title = ", ".join(titles)
+    yield heading(title[0].upper() + title[1:], f"-{saving}" if going else "")
+    rows = table("node", "step", "reason", ">since", ">$/h", "~rule and budget")
+    for removal in sorted(plan.removals, key=_removal_order):
+        record = removal.record
+        evicted = f", evicts {counted(len(removal.pods), 'pod')}" if removal.pods else ""
+        add_row(
+            rows,
+            Text(record.claim, style="red" if removal.phase is RemovalPhase.RELEASE else "yellow"),
+            _PHASES[removal.phase],
+            record.reason.value,
+            format_duration(now - record.since),
+            in_table(record.usd_per_hour),
+            f"{record.rule}{_budget_words(removal)}{evicted}",
+        )
+    yield indented(rows)
+
+
+def kept_section(plan: Plan, now: datetime, *, details: bool) -> Iterator[RenderableType]:
+    """Machines that stay, grouped by node set and reason."""
+    if not plan.kept:
+        return
+    cost = total(kept.usd_per_hour for kept in plan.kept)
+    yield heading(f"Keep {counted(len(plan.kept), 'node')}", str(cost))
+    rows = table("node set", ">nodes", ">$/h", "~because")
+    for group in _kept_groups(plan.kept):
+        add_row(
+            rows,
+            group[0].node_pool,
+            str(len(group)),
+            in_table(total(kept.usd_per_hour for kept in group)),
+            _kept_words(group, now),
+        )
+    yield indented(rows)
+    if details:
+        one_by_one = table("node", "type", "zone", "capacity", ">$/h", "~because")
+        for kept in plan.kept:
+            add_row(
+                one_by_one,
+                kept.claim,
+                kept.instance_type,
+                kept.zone,
+                kept.capacity_type,
+                in_table(kept.usd_per_hour),
+                stay_words(kept.reason, now),
+            )
+        yield indented(one_by_one)
+
+
+def _launch_table(launches: Sequence[Launch], *, wide: bool) -> Table:
+    further = (">$/h sum", "~next best") if wide else ()
+    rows = table("node set", ">nodes", "type", "zones", "capacity", ">pods", ">$/h each", *further)
+    for group in _launch_groups(launches):
+        claim = group[0].claim
+        offering = f"{claim.inputs.instance_type}/{claim.inputs.zone}/{claim.inputs.capacity_type}"
+        is_base = group[0].reason is LaunchReason.BASE_CAPACITY
+        cells: list[str | Text] = [
+            claim.node_pool,
+            Text(f"+{len(group)}", style="green"),
+            claim.inputs.instance_type,
+            zones_in_short(launch.claim.inputs.zone for launch in group),
+            claim.inputs.capacity_type,
+            "base" if is_base else str(sum(len(launch.pods) for launch in group)),
+            in_table(claim.usd_per_hour),
+        ]
+        if wide:
+            cells.append(in_table(total(launch.claim.usd_per_hour for launch in group)))
+            cells.append(next_best_words(offering, group[0].lost) or "only one")
+        add_row(rows, *cells)
+    return rows
+
+
+def _launch_groups(launches: Sequence[Launch]) -> Iterable[list[Launch]]:
+    groups: dict[tuple[object, ...], list[Launch]] = defaultdict(list)
+    for launch in launches:
+        claim = launch.claim
+        inputs = claim.inputs
+        alike = (claim.node_pool, inputs.instance_type, inputs.capacity_type, claim.usd_per_hour, launch.reason)
+        groups[alike].append(launch)
+    return [
+        groups[alike] for alike in sorted(groups, key=lambda alike: (alike[0], alike[4], -len(groups[alike]), alike))
+    ]
+
+
+def _launched_one_by_one(launches: Sequence[Launch]) -> Table:
+    rows = table("node", "type", "zone", "capacity", ">$/h", "~pods")
+    for launch in launches:
+        inputs = launch.claim.inputs
+        add_row(
+            rows,
+            launch.claim.name,
+            inputs.instance_type,
+            inputs.zone,
+            inputs.capacity_type,
+            in_table(launch.claim.usd_per_hour),
+            examples([str(pod) for pod in launch.pods], every=True) or "base capacity",
+        )
+    return rows
+
+
+def _removal_order(removal: Removal) -> tuple[object, ...]:
+    return (removal.phase is RemovalPhase.MARK, removal.record.node_pool, removal.record.claim)
+
+
+def _budget_words(removal: Removal) -> str:
+    use = removal.record.budget
+    if use is None:
+        return ""
+    return f"; budget {use.budget} of {counted(use.base, 'node')}: {use.used} of {use.allowed} used"
+
+
+def _kept_groups(every: Sequence[Kept]) -> Iterable[list[Kept]]:
+    groups: dict[tuple[str, str], list[Kept]] = defaultdict(list)
+    for kept in every:
+        groups[kept.node_pool, kept.reason.code].append(kept)
+    return [groups[alike] for alike in sorted(groups)]
+
+
+def _kept_words(group: Sequence[Kept], now: datetime) -> str:
+    """One sentence for nodes that stay for the same kind of reason."""
+    reasons = [kept.reason for kept in group]
+    in_use = [reason for reason in reasons if isinstance(reason, InUse)]
+    if in_use:
+        return stay_words(
+            InUse(pods=sum(each.pods for each in in_use), planned=sum(each.planned for each in in_use)), now
+        )
+    waiting = [reason for reason in reasons if isinstance(reason, BelowConsolidateAfter)]
+    if waiting:
+        return stay_words(min(waiting, key=lambda each: each.until), now) + (", the first" if len(waiting) > 1 else "")
+    said = sorted({stay_words(reason, now) for reason in reasons})
+    return examples(said)

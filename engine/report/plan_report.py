@@ -1,0 +1,95 @@
+"""The plan screen: what would happen, why, what it costs, and why the rest would not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+
+from rich.console import Group, RenderableType
+from rich.text import Text
+
+from engine.model.catalog import Catalog
+from engine.model.duration import format_duration
+from engine.model.plan import Plan, RemovalPhase
+from engine.model.policy import Policy
+from engine.model.snapshot import Snapshot
+from engine.report.plan_changes import kept_section, launches_section, removals_section
+from engine.report.plan_gaps import blocked_section, limits_section, shortfalls_section
+from engine.report.tables import short_hash
+from engine.report.words import a_month, counted, signed
+
+
+def render_plan(
+    plan: Plan,
+    snapshot: Snapshot,
+    policy: Policy,
+    catalog: Catalog,
+    *,
+    details: bool = False,
+    now: datetime | None = None,
+) -> RenderableType:
+    """Everything of a plan on one screen; ``details`` names every node and pod. ``now`` is the reader's clock."""
+    read_at = now or datetime.now(UTC)
+    decided_at = plan.decided_at
+    sections = [
+        launches_section(plan, details=details),
+        removals_section(plan, decided_at),
+        kept_section(plan, decided_at, details=details),
+        blocked_section(plan, decided_at, details=details),
+        shortfalls_section(plan, decided_at),
+        limits_section(plan),
+    ]
+    lines: list[RenderableType] = [_header(plan, snapshot, policy, catalog, read_at)]
+    for section in sections:
+        rendered = list(section)
+        if rendered:
+            lines += [Text(""), *rendered]
+    lines += [Text(""), *_ending(plan)]
+    return Group(*lines)
+
+
+def plan_line(plan: Plan) -> str:
+    """The plan in one line: ``Plan: 12 to launch, 1 to remove, 34 kept, +$12.34/h``."""
+    draining = sum(removal.phase is RemovalPhase.MARK for removal in plan.removals)
+    going = len(plan.removals) - draining
+    parts = [
+        *([f"{len(plan.launches)} to launch"] if plan.launches else []),
+        *([f"{draining} to drain"] if draining else []),
+        *([f"{going} to remove"] if going else []),
+        *(["foundation to change"] if plan.foundation_changes else []),
+    ]
+    if plan.is_empty:
+        parts = ["nothing to do"]
+    parts.append(f"{len(plan.kept)} kept")
+    if plan.unplaced:
+        parts.append(f"{counted(len(plan.unplaced), 'pod')} blocked")
+    parts.append(signed(plan.usd_per_hour_after - plan.usd_per_hour_before))
+    return f"Plan: {', '.join(parts)}"
+
+
+def _header(plan: Plan, snapshot: Snapshot, policy: Policy, catalog: Catalog, now: datetime) -> Text:
+    waiting = sum(pod.is_waiting for pod in snapshot.pods)
+    warnings = f" ({counted(len(policy.warnings), 'warning')})" if policy.warnings else ""
+    published = f"version {plan.base_version}" if plan.base_version else "nothing published yet"
+    first = Text.assemble(
+        (plan.environment, "bold"),
+        f"  {published}, seen {format_duration(now - snapshot.taken_at)} ago: "
+        f"{counted(len(snapshot.nodes), 'node')}, {counted(len(snapshot.pods), 'pod')}, {waiting} waiting",
+    )
+    second = (
+        f"plan {short_hash(plan.hash)}  policy {short_hash(plan.policy_digest)}{warnings}  "
+        f"prices {catalog.source} of {catalog.as_of}"
+    )
+    return first.append("\n").append(second, style="dim")
+
+
+def _ending(plan: Plan) -> Iterator[Text]:
+    before, after = plan.usd_per_hour_before, plan.usd_per_hour_after
+    if plan.placements:
+        fit = "fits" if len(plan.placements) == 1 else "fit"
+        yield Text(f"{counted(len(plan.placements), 'waiting pod')} {fit} on what is there or coming.")
+    if plan.foundation_changes:
+        yield Text("The foundation changes: network, roles or launch templates.")
+    yield Text(f"Cost {before} → {after}, about {a_month(before)} → {a_month(after)} a month.")
+    style = "bold" if plan.is_empty else "bold green"
+    yield Text(plan_line(plan), style=style)

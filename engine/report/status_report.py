@@ -1,0 +1,199 @@
+"""What stands: node sets with their machines, state and cost, and the pods that wait."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import UTC, datetime
+
+from attrs import frozen
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from engine.model.catalog import Catalog
+from engine.model.claim import Claim
+from engine.model.duration import format_duration
+from engine.model.money import UsdPerHour, total
+from engine.model.node import Instance, InstanceState, Node
+from engine.model.plan import Plan
+from engine.model.pod import Pod
+from engine.model.policy import Policy
+from engine.model.snapshot import Snapshot
+from engine.report.tables import ByWidth, add_row, heading, in_table, indented, table, zones_in_short
+from engine.report.words import a_month, counted
+
+# Beyond this many machines only the node sets are shown.
+_ONE_BY_ONE = 25
+_STYLES = {"ready": "green", "draining": "yellow", "lost": "red", "node not ready": "red"}
+
+
+@frozen
+class Standing:
+    """One claim, and what has become of it. ``state`` is a word of ``standings``."""
+
+    claim: Claim
+    state: str
+    instance_id: str
+    node: str | None
+    accelerators: int
+    accelerators_used: int
+    pods: int
+
+
+def standings(snapshot: Snapshot) -> tuple[Standing, ...]:
+    """Each claim of the published document with its state: ``no instance``, ``launching``, ``joining`` (it runs, its
+    node has not registered), ``node not ready``, ``ready``, ``draining``, ``stopped`` or ``lost``.
+    """
+    if snapshot.document is None:
+        return ()
+    by_claim = {instance.claim: instance for instance in snapshot.cloud.instances if instance.is_alive}
+    gone = {instance.claim: instance for instance in snapshot.cloud.instances if not instance.is_alive}
+    nodes = {node.instance_id: node for node in snapshot.nodes if node.instance_id}
+    on_node: dict[str, list[Pod]] = defaultdict(list)
+    for pod in snapshot.pods:
+        if pod.node_name and not pod.is_daemon and not pod.is_finished:
+            on_node[pod.node_name].append(pod)
+    made = []
+    for claim in snapshot.document.claims:
+        instance = by_claim.get(claim.name) or gone.get(claim.name)
+        node = nodes.get(instance.id) if instance is not None else None
+        pods = on_node.get(node.name, []) if node is not None else []
+        resources = claim.capacity.accelerators()
+        made.append(
+            Standing(
+                claim=claim,
+                state=_state(instance, node, is_lost=claim.name in snapshot.cloud.absent_claims),
+                instance_id=instance.id if instance is not None else "",
+                node=node.name if node is not None else None,
+                accelerators=sum(claim.capacity.amount(resource) for resource in resources),
+                accelerators_used=sum(pod.placing.requests.amount(resource) for pod in pods for resource in resources),
+                pods=len(pods),
+            )
+        )
+    return tuple(made)
+
+
+def render_status(
+    snapshot: Snapshot, policy: Policy, catalog: Catalog, plan: Plan | None = None, *, now: datetime | None = None
+) -> RenderableType:
+    """Node sets and instances, waiting pods, cost; ``plan`` adds what a pass would change. ``now``: the reader's."""
+    every = standings(snapshot)
+    lines: list[RenderableType] = [_header(snapshot, catalog, now or datetime.now(UTC))]
+    if every:
+        lines += [
+            Text(""),
+            heading("Node sets"),
+            indented(ByWidth(_node_sets(every, wide=True), _node_sets(every, wide=False))),
+        ]
+    if 0 < len(every) <= _ONE_BY_ONE:
+        lines += [Text(""), heading("Instances"), indented(_instances(every))]
+    lines += _without_claim(snapshot)
+    lines += _pools_without_nodes(policy, every)
+    lines += [Text(f"could not be read: {problem}", style="yellow") for problem in snapshot.problems]
+    lines += [Text(""), *_ending(snapshot, every, plan)]
+    return Group(*lines)
+
+
+def _state(instance: Instance | None, node: Node | None, *, is_lost: bool) -> str:
+    if is_lost or (instance is not None and not instance.is_alive):
+        return "lost"
+    if instance is None:
+        return "no instance"
+    if instance.state is InstanceState.PENDING:
+        return "launching"
+    if instance.state is not InstanceState.RUNNING:
+        return "stopped"
+    if node is None:
+        return "joining"
+    if node.is_marked:
+        return "draining"
+    return "ready" if node.ready else "node not ready"
+
+
+def _node_sets(every: Sequence[Standing], *, wide: bool) -> Table:
+    groups: dict[tuple[str, str, str, str], list[Standing]] = defaultdict(list)
+    for one in every:
+        inputs = one.claim.inputs
+        groups[one.claim.node_pool, inputs.instance_type, inputs.capacity_type, one.state].append(one)
+    where = ("zones",) if wide else ()
+    rows = table("node set", ">nodes", "type", *where, "capacity", "state", "GPUs", ">pods", ">$/h")
+    for alike in sorted(groups):
+        pool, kind, capacity_type, state = alike
+        group = groups[alike]
+        add_row(
+            rows,
+            pool,
+            str(len(group)),
+            kind,
+            *([zones_in_short(one.claim.inputs.zone for one in group)] if wide else []),
+            capacity_type,
+            Text(state, style=_STYLES.get(state, "")),
+            _use(sum(one.accelerators_used for one in group), sum(one.accelerators for one in group)),
+            str(sum(one.pods for one in group)),
+            in_table(total(one.claim.usd_per_hour for one in group)),
+        )
+    return rows
+
+
+def _instances(every: Sequence[Standing]) -> Table:
+    rows = table("node", "instance", "zone", "state", "~Kubernetes node")
+    for one in every:
+        add_row(
+            rows,
+            one.claim.name,
+            one.instance_id or "–",
+            one.claim.inputs.zone,
+            Text(one.state, style=_STYLES.get(one.state, "")),
+            one.node or "–",
+        )
+    return rows
+
+
+def _use(used: int, whole: int) -> Text:
+    """``███░ 3/4``, at most four cells."""
+    if not whole:
+        return Text("–", style="dim")
+    cells = min(whole, 4)
+    full = min(cells, -(-used * cells // whole))
+    return Text.assemble(("█" * full, "cyan"), ("░" * (cells - full), "dim"), f" {used}/{whole}")
+
+
+def _header(snapshot: Snapshot, catalog: Catalog, now: datetime) -> Text:
+    document = snapshot.document
+    version = f"version {document.version}" if document is not None else "nothing published yet"
+    return Text.assemble(
+        (snapshot.environment, "bold"),
+        f"  {version}, seen {format_duration(now - snapshot.taken_at)} ago, {catalog.region}",
+    )
+
+
+def _without_claim(snapshot: Snapshot) -> Iterator[Text]:
+    """Instances that carry our tag and that nobody asked for any more: they cost until they are gone."""
+    claims = {claim.name for claim in snapshot.document.claims} if snapshot.document is not None else set()
+    strays = [each for each in snapshot.cloud.instances if each.is_alive and each.claim not in claims]
+    if strays:
+        named = ", ".join(f"{stray.id} ({stray.claim or 'no claim'})" for stray in strays[:3])
+        more = f" and {len(strays) - 3} more" if len(strays) > 3 else ""
+        yield Text(f"{counted(len(strays), 'instance')} of this environment without a claim: {named}{more}", "yellow")
+
+
+def _pools_without_nodes(policy: Policy, every: Iterable[Standing]) -> Iterator[Text]:
+    used = {one.claim.node_pool for one in every}
+    unused = sorted(pool.name for pool in policy.node_pools if pool.name not in used)
+    if unused:
+        yield Text(f"Without nodes: {', '.join(unused)}", style="dim")
+
+
+def _ending(snapshot: Snapshot, every: Sequence[Standing], plan: Plan | None) -> Iterator[Text]:
+    waiting = sum(pod.is_waiting for pod in snapshot.pods)
+    blocked = f", {len(plan.unplaced)} of them blocked (nodewright plan says why)" if plan and plan.unplaced else ""
+    running = sum(one.state == "ready" for one in every)
+    cost: UsdPerHour = total(one.claim.usd_per_hour for one in every)
+    foreign = len(snapshot.nodes) - sum(one.node is not None for one in every)
+    others = f"; {counted(foreign, 'further node')} in the cluster" if foreign else ""
+    yield Text(f"{counted(waiting, 'pod')} waiting{blocked}.")
+    yield Text(
+        f"{counted(len(every), 'node')} ({running} ready){others}. Cost {cost}, about {a_month(cost)} a month.",
+        style="bold",
+    )

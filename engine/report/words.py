@@ -1,0 +1,194 @@
+"""Reasons as sentences: each typed refusal and stay reason in a person's words, its numbers in a person's units."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime
+
+from engine.model.duration import format_duration
+from engine.model.money import UsdPerHour
+from engine.model.quantity import MEMORY, NODES, format_amount
+from engine.model.refusal import (
+    AcceleratorNotOffered,
+    BaseCapacity,
+    BelowConsolidateAfter,
+    BudgetExhausted,
+    CapReached,
+    ConsolidationOff,
+    DoNotDisrupt,
+    GpuPoolClosed,
+    InUse,
+    LimitReached,
+    LostOffering,
+    NoOffering,
+    NoPermittedType,
+    NotInitialized,
+    NoTypeFits,
+    OfferingsUnavailable,
+    PoolIsStatic,
+    PoolNotReady,
+    PoolUnknown,
+    Refusal,
+    RemovalCap,
+    RequirementMismatch,
+    StayReason,
+    TaintNotTolerated,
+    UnsupportedConstraint,
+)
+
+HOURS_A_MONTH = 730
+_MEBIBYTE = 2**20
+_CAPS = {"launches": "launches in one pass", "addedUsdPerHour": "added $/h in one pass"}
+
+
+def refusal_words(refusal: Refusal, now: datetime) -> str:
+    """Why a pod got nothing of a pool; ``now`` tells how long an offering stays out."""
+    match refusal:
+        case LimitReached():
+            return _limit_reached(refusal)
+        case CapReached(cap=cap, limit=limit):
+            return f"the environment's cap of {limit} {_CAPS.get(cap, cap)} is reached; the next pass goes on"
+        case OfferingsUnavailable():
+            return _offerings_unavailable(refusal, now)
+        case NoOffering(types=types, unpriced=unpriced):
+            unknown = f"; {counted(unpriced, 'offering')} without a known price" if unpriced else ""
+            return f"{counted(types, 'type')} would fit, none sold in the permitted zones and capacity types{unknown}"
+        case PoolNotReady(why=why):
+            return f"the pool cannot launch: {why}"
+        case _:
+            return _mismatch_words(refusal)
+
+
+_Mismatch = (
+    TaintNotTolerated
+    | RequirementMismatch
+    | NoTypeFits
+    | AcceleratorNotOffered
+    | NoPermittedType
+    | GpuPoolClosed
+    | PoolIsStatic
+    | UnsupportedConstraint
+)
+
+
+def _mismatch_words(refusal: _Mismatch) -> str:
+    """Why pod and pool do not go together, whatever is for sale."""
+    match refusal:
+        case TaintNotTolerated(taint=taint):
+            return f"the pod does not tolerate the pool's taint {taint}"
+        case RequirementMismatch(key=key, wanted=wanted, offered=offered):
+            return f"the pod asks for {key} {wanted}; " + (
+                f"the pool has {offered}" if offered else "the pool has none"
+            )
+        case NoTypeFits():
+            return _no_type_fits(refusal)
+        case AcceleratorNotOffered(resource=resource, offered=others, families=families):
+            instead = f"; {', '.join(families)} offers {', '.join(others)}" if others else ""
+            return f"no type of the pool offers {resource}{instead}"
+        case NoPermittedType(decisive=decisive):
+            return f"no instance type is left: the last went by {decisive}"
+        case GpuPoolClosed():
+            return "the pod asks for no accelerator, and the pool's nodes are kept for pods that do"
+        case PoolIsStatic():
+            return "the pool has fixed replicas and makes no node for a pod"
+        case UnsupportedConstraint(constraints=constraints):
+            return f"the pod uses what is not placed yet: {', '.join(constraints)}"
+
+
+def stay_words(reason: StayReason, now: datetime) -> str:
+    """Why a machine stays."""
+    match reason:
+        case BelowConsolidateAfter(empty_since=since, until=until):
+            return f"empty for {format_duration(now - since)}, may go in {format_duration(until - now)}"
+        case InUse(pods=pods, planned=planned):
+            coming = f", {planned} more planned" if planned else ""
+            return (
+                f"runs {counted(pods, 'pod')}{coming}" if pods else f"needed by {counted(planned, 'pod')} of this plan"
+            )
+        case BudgetExhausted(budget=budget, allowed=allowed, used=used):
+            return f"could go, but budget {budget} is used up ({used} of {allowed})"
+        case BaseCapacity(nodes=nodes):
+            return f"base capacity: the pool keeps {counted(nodes, 'node')}"
+        case DoNotDisrupt(pod=pod):
+            return f"pod {pod} must not be disrupted" if pod else "the node must not be disrupted"
+        case ConsolidationOff(why=why):
+            return f"never removed: {why}"
+        case PoolUnknown(node_pool=pool):
+            return f"no policy file has the pool {pool} any more; that removes nothing"
+        case NotInitialized():
+            return "not up yet"
+        case RemovalCap(cap=cap):
+            return f"could go, but the environment's cap of {cap} removals in one pass is reached"
+
+
+def next_best_words(chosen: str, lost: Iterable[LostOffering]) -> str:
+    """The next best that is another type or capacity type: ``+0.2060 g5.2xlarge``; else the next best zone.
+
+    ``chosen`` and the lost ones are offering keys, TYPE/ZONE/CAPACITY-TYPE.
+    """
+    kind, zone, capacity_type = chosen.split("/")
+    only_zone = ""
+    for each in lost:
+        other_kind, other_zone, other_capacity_type = each.offering.split("/")
+        differences = [
+            theirs for theirs, ours in ((other_kind, kind), (other_capacity_type, capacity_type)) if theirs != ours
+        ]
+        if differences:
+            return f"+{_bare(each)} {' '.join(differences)}"
+        if other_zone != zone and not only_zone:
+            only_zone = f"+{_bare(each)} {other_zone}"
+    return only_zone
+
+
+def _bare(lost: LostOffering) -> str:
+    return str(lost.extra_usd_per_hour).removesuffix("/h").replace("$", "")
+
+
+def counted(count: int, noun: str) -> str:
+    """``1 pod``, ``3 pods``, ``2 capacities``."""
+    if count == 1:
+        return f"1 {noun}"
+    return f"{count:,} {noun[:-1]}ies" if noun.endswith("ty") else f"{count:,} {noun}s"
+
+
+def signed(change: UsdPerHour) -> str:
+    """``+$1.2000/h``, ``-$0.5000/h``, ``±$0/h``."""
+    if change.micros == 0:
+        return "±$0/h"
+    return f"+{change}" if change.micros > 0 else str(change)
+
+
+def a_month(price: UsdPerHour) -> str:
+    """``$8,760`` for 730 hours."""
+    dollars = price.micros * HOURS_A_MONTH / 1_000_000
+    return f"{'-' if dollars < 0 else ''}${abs(dollars):,.0f}"
+
+
+def amount_words(resource: str, amount: int) -> str:
+    """An amount for comparing with another: memory always in Mi, so that 15510Mi stands beside 14162Mi."""
+    return f"{amount // _MEBIBYTE}Mi" if resource == MEMORY else format_amount(resource, amount)
+
+
+def _no_type_fits(refusal: NoTypeFits) -> str:
+    resource = refusal.resource
+    needed, largest = amount_words(resource, refusal.needed), amount_words(resource, refusal.largest)
+    named = f" {resource}"
+    daemons = f" after {amount_words(resource, refusal.daemon_overhead)} for daemons" if refusal.daemon_overhead else ""
+    return f"needs {needed}{named}; the largest, {refusal.largest_type}, has {largest}{daemons}"
+
+
+def _limit_reached(refusal: LimitReached) -> str:
+    resource = refusal.resource
+    limit, used, planned, needed = (
+        format_amount(resource, amount) for amount in (refusal.limit, refusal.used, refusal.planned, refusal.needed)
+    )
+    named = "nodes" if resource == NODES else resource
+    return f"limit {named} {limit} reached ({used} used, {planned} planned, needs {needed})"
+
+
+def _offerings_unavailable(refusal: OfferingsUnavailable, now: datetime) -> str:
+    times = "once" if refusal.refusals == 1 else f"{refusal.refusals} times"
+    back = format_duration(refusal.until - now)
+    return (
+        f"{counted(refusal.offerings, 'offering')} out: refused {times} with {refusal.last_code}; first back in {back}"
+    )
