@@ -1,0 +1,164 @@
+"""Each reason as a sentence, its numbers in people's units."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import get_args
+
+import pytest
+
+from engine.model.quantity import base_units
+from engine.model.refusal import (
+    AcceleratorNotOffered,
+    BaseCapacity,
+    BelowConsolidateAfter,
+    BudgetExhausted,
+    CapReached,
+    ConsolidationOff,
+    DoNotDisrupt,
+    GpuPoolClosed,
+    InUse,
+    LimitReached,
+    LostOffering,
+    NoOffering,
+    NoPermittedType,
+    NotInitialized,
+    NoTypeFits,
+    OfferingsUnavailable,
+    PoolIsStatic,
+    PoolNotReady,
+    PoolUnknown,
+    Refusal,
+    RemovalCap,
+    RequirementMismatch,
+    StayReason,
+    TaintNotTolerated,
+    UnsupportedConstraint,
+)
+from engine.report.tables import examples, zones_in_short
+from engine.report.words import a_month, counted, next_best_words, refusal_words, signed, stay_words
+from tests.builders import NOON, usd
+
+GPU = "nvidia.com/gpu"
+MINUTE = timedelta(minutes=1)
+
+REFUSALS: list[tuple[Refusal, str]] = [
+    (TaintNotTolerated("gpu:NoSchedule"), "the pod does not tolerate the pool's taint gpu:NoSchedule"),
+    (RequirementMismatch("tier", "In core", "In batch"), "the pod asks for tier In core; the pool has In batch"),
+    (RequirementMismatch("tier", "In core", ""), "the pod asks for tier In core; the pool has none"),
+    (
+        NoTypeFits("memory", base_units("memory", "15510Mi"), base_units("memory", "14162Mi"), "g5.xlarge"),
+        "needs 15510Mi memory; the largest, g5.xlarge, has 14162Mi",
+    ),
+    (
+        NoTypeFits("cpu", 8000, 3900, "g5.xlarge", daemon_overhead=100),
+        "needs 8 cpu; the largest, g5.xlarge, has 3.9 after 0.1 for daemons",
+    ),
+    (NoTypeFits(GPU, 16, 8, "p5.48xlarge"), "needs 16 nvidia.com/gpu; the largest, p5.48xlarge, has 8"),
+    (
+        AcceleratorNotOffered(GPU, ("amd.com/gpu",), ("g4ad",)),
+        "no type of the pool offers nvidia.com/gpu; g4ad offers amd.com/gpu",
+    ),
+    (AcceleratorNotOffered(GPU, ()), "no type of the pool offers nvidia.com/gpu"),
+    (NoPermittedType("arch In arm64"), "no instance type is left: the last went by arch In arm64"),
+    (GpuPoolClosed(), "the pod asks for no accelerator, and the pool's nodes are kept for pods that do"),
+    (LimitReached(GPU, 50, 50, 0, 1), "limit nvidia.com/gpu 50 reached (50 used, 0 planned, needs 1)"),
+    (
+        LimitReached("memory", 2**40, 2**40 - 2**30, 0, 2**34),
+        "limit memory 1Ti reached (1023Gi used, 0 planned, needs 16Gi)",
+    ),
+    (LimitReached("nodes", 3, 2, 1, 1), "limit nodes 3 reached (2 used, 1 planned, needs 1)"),
+    (
+        CapReached("launches", "100"),
+        "the environment's cap of 100 launches in one pass is reached; the next pass goes on",
+    ),
+    (
+        CapReached("addedUsdPerHour", "$500.00/h"),
+        "the environment's cap of $500.00/h added $/h in one pass is reached; the next pass goes on",
+    ),
+    (
+        OfferingsUnavailable(6, NOON + 6 * MINUTE, 2, "InsufficientInstanceCapacity"),
+        "6 offerings out: refused 2 times with InsufficientInstanceCapacity; first back in 6m",
+    ),
+    (
+        OfferingsUnavailable(1, NOON + 3 * MINUTE, 1, "Unsupported"),
+        "1 offering out: refused once with Unsupported; first back in 3m",
+    ),
+    (NoOffering(2, 0), "2 types would fit, none sold in the permitted zones and capacity types"),
+    (
+        NoOffering(1, 3),
+        "1 type would fit, none sold in the permitted zones and capacity types; 3 offerings without a known price",
+    ),
+    (PoolNotReady("no subnet matches"), "the pool cannot launch: no subnet matches"),
+    (PoolIsStatic(), "the pool has fixed replicas and makes no node for a pod"),
+    (
+        UnsupportedConstraint(("host ports", "resource claims")),
+        "the pod uses what is not placed yet: host ports, resource claims",
+    ),
+]
+
+STAYS: list[tuple[StayReason, str]] = [
+    (BelowConsolidateAfter(NOON - 2 * MINUTE, NOON + 3 * MINUTE), "empty for 2m, may go in 3m"),
+    (InUse(3, 0), "runs 3 pods"),
+    (InUse(1, 2), "runs 1 pod, 2 more planned"),
+    (InUse(0, 2), "needed by 2 pods of this plan"),
+    (BudgetExhausted("10%", 2, 2), "could go, but budget 10% is used up (2 of 2)"),
+    (BaseCapacity(2), "base capacity: the pool keeps 2 nodes"),
+    (DoNotDisrupt("default/llm"), "pod default/llm must not be disrupted"),
+    (DoNotDisrupt(), "the node must not be disrupted"),
+    (ConsolidationOff("consolidateAfter Never"), "never removed: consolidateAfter Never"),
+    (PoolUnknown("old"), "no policy file has the pool old any more; that removes nothing"),
+    (NotInitialized(), "not up yet"),
+    (RemovalCap(10), "could go, but the environment's cap of 10 removals in one pass is reached"),
+]
+
+
+@pytest.mark.parametrize(("refusal", "words"), REFUSALS)
+def test_a_refusal_is_a_sentence_with_its_numbers(refusal: Refusal, words: str) -> None:
+    assert refusal_words(refusal, NOON) == words
+
+
+@pytest.mark.parametrize(("reason", "words"), STAYS)
+def test_a_reason_to_stay_is_a_sentence(reason: StayReason, words: str) -> None:
+    assert stay_words(reason, NOON) == words
+
+
+def test_every_kind_of_reason_has_its_words_checked_here() -> None:
+    assert {type(refusal) for refusal, _ in REFUSALS} == set(get_args(Refusal))
+    assert {type(reason) for reason, _ in STAYS} == set(get_args(StayReason))
+
+
+def lost(*offerings: tuple[str, str]) -> list[LostOffering]:
+    return [LostOffering(offering, usd("2"), usd(extra)) for offering, extra in offerings]
+
+
+@pytest.mark.parametrize(
+    ("offerings", "words"),
+    [
+        ([], ""),
+        ([("g5.2xlarge/us-east-1a/spot", "0.2")], "+0.2000 g5.2xlarge"),
+        ([("g5.2xlarge/us-east-1b/on-demand", "12")], "+12.00 g5.2xlarge on-demand"),
+        ([("g5.xlarge/us-east-1b/spot", "0"), ("g5.xlarge/us-east-1a/on-demand", "0.6")], "+0.6000 on-demand"),
+        ([("g5.xlarge/us-east-1b/spot", "0.01")], "+0.0100 us-east-1b"),
+    ],
+)
+def test_the_next_best_is_told_by_what_sets_it_apart(offerings: list[tuple[str, str]], words: str) -> None:
+    assert next_best_words("g5.xlarge/us-east-1a/spot", lost(*offerings)) == words
+
+
+def test_amounts_are_written_for_people() -> None:
+    assert [counted(1, "pod"), counted(1200, "pod"), counted(2, "capacity")] == ["1 pod", "1,200 pods", "2 capacities"]
+    assert [signed(usd("1.2")), signed(usd("1") - usd("2.5")), signed(usd("0"))] == [
+        "+$1.2000/h",
+        "-$1.5000/h",
+        "±$0/h",
+    ]
+    assert a_month(usd("12.34")) == "$9,008"
+    assert examples(["a", "b"]) == "a, b"
+    assert examples(list("abcde")) == "a, b, c and 2 more"
+
+
+def test_zones_of_one_region_share_its_name() -> None:
+    assert zones_in_short(["us-east-1b", "us-east-1a", "us-east-1a"]) == "us-east-1a,b"
+    assert zones_in_short(["us-east-1b"]) == "us-east-1b"
+    assert zones_in_short(["us-east-1b", "us-west-2a"]) == "us-east-1b,us-west-2a"
