@@ -13,12 +13,13 @@ from engine.decide.launches import Launches, launches
 from engine.decide.losses import lessons, losses
 from engine.decide.memory import next_ledger
 from engine.decide.options import Market
-from engine.decide.pools import pool_states
+from engine.decide.pools import pool_states, standing_nodes
 from engine.decide.room import existing_nodes
 from engine.model.canonical import digest
 from engine.model.catalog import Catalog
 from engine.model.document import DesiredDocument, Foundation, RemovalRecord, node_sets
 from engine.model.environment import Environment
+from engine.model.ledger import Ledger
 from engine.model.money import total
 from engine.model.plan import Plan, Removal, RemovalPhase
 from engine.model.policy import Policy
@@ -40,18 +41,8 @@ def decide(snapshot: Snapshot, policy: Policy, catalog: Catalog, environment: En
     lost = losses(fleet, snapshot)
     gone = tuple(removal.record.claim for removal in lost)
     learned = lessons(fleet, lost, snapshot)
-    market = Market(catalog, environment, snapshot, learned)
 
-    solution = solve(
-        Problem(
-            pods=tuple(pod for pod in snapshot.pods if pod.is_waiting),
-            existing=existing_nodes(fleet, gone, snapshot, catalog),
-            pools=pool_states(fleet, gone, policy, environment, market),
-            daemon_sets=snapshot.daemon_sets,
-            caps=environment.caps,
-            unavailable=learned.unavailable,
-        )
-    )
+    solution = solve(_problem(fleet, gone, learned, snapshot, policy, catalog, environment))
     known = machines(fleet, gone, solution.placements, policy, snapshot)
     leaving = departures(fleet, lost, known, environment.caps.removals, snapshot)
     new = launches(solution.new_nodes, snapshot, policy, environment)
@@ -78,6 +69,30 @@ def decide(snapshot: Snapshot, policy: Policy, catalog: Catalog, environment: En
         ledger=next_ledger(learned, fleet, known, document, snapshot),
     )
     return _sealed(plan, changed=document is not published)
+
+
+def _problem(
+    fleet: Fleet,
+    gone: tuple[str, ...],
+    learned: Ledger,
+    snapshot: Snapshot,
+    policy: Policy,
+    catalog: Catalog,
+    environment: Environment,
+) -> Problem:
+    """What is asked of the scheduler. Where nobody wants a node, only limits are looked up: most passes are such."""
+    waiting = tuple(pod for pod in snapshot.pods if pod.is_waiting)
+    standing = standing_nodes(fleet, gone)
+    wanted = bool(waiting) or any(standing.get(pool.name, 0) < pool.base_nodes for pool in policy.node_pools)
+    market = Market(catalog, environment, snapshot, learned)
+    return Problem(
+        pods=waiting,
+        existing=existing_nodes(fleet, gone, snapshot, catalog) if wanted else (),
+        pools=pool_states(fleet, gone, policy, environment, market, with_options=wanted),
+        daemon_sets=snapshot.daemon_sets,
+        caps=environment.caps,
+        unavailable=learned.unavailable,
+    )
 
 
 def _document(

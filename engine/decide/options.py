@@ -60,9 +60,12 @@ class Market:
             return PoolNotReady(why=f"EC2NodeClass {node_class.name}: kubelet: {error}")
 
     def capacity(self, instance_type: str, node_class: NodeClass) -> Resources | None:
-        """The capacity of a node of that type; None when the catalog does not know the type."""
+        """The capacity of a node of that type; None when the catalog does not know the type, or its class is broken."""
         kind = self._types.get(instance_type)
-        return self._shape(kind, node_class).capacity if kind is not None else None
+        try:
+            return self._shape(kind, node_class).capacity if kind is not None else None
+        except QuantityError:
+            return None
 
     def zones(self, node_class: NodeClass) -> frozenset[str]:
         """The zones that a node of the class can be in: those of its subnets, or of the environment's own network."""

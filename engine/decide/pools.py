@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 
 from engine.decide.fleet import Fleet
@@ -15,26 +16,37 @@ from engine.model.refusal import PoolNotReady
 from engine.scheduling.problem import PoolState
 
 
-def pool_states(
-    fleet: Fleet, lost: Iterable[str], policy: Policy, environment: Environment, market: Market
-) -> tuple[PoolState, ...]:
-    """The pools in name order.
+def standing_nodes(fleet: Fleet, lost: Iterable[str]) -> Mapping[str, int]:
+    """How many claims each pool keeps; a node that is marked is on its way out and no base capacity any more."""
+    gone = frozenset(lost)
+    return Counter(
+        sighting.claim.node_pool
+        for sighting in fleet.sightings
+        if sighting.claim.name not in gone and not (sighting.node is not None and sighting.node.is_marked)
+    )
 
-    Against a limit count: each claim, until its machine is known to be gone; and the nodes that carry the pool's label
-    and are no claim of ours, such as a Karpenter's that still runs. A node that is marked is no base capacity any more,
-    but counts against limits all the same.
+
+def pool_states(
+    fleet: Fleet,
+    lost: Iterable[str],
+    policy: Policy,
+    environment: Environment,
+    market: Market,
+    *,
+    with_options: bool = True,
+) -> tuple[PoolState, ...]:
+    """The pools in name order; without options where nothing can be launched anyway.
+
+    Against a limit count: each claim, until its machine is known to be gone, marked ones included; and the nodes that
+    carry the pool's label and are no claim of ours, such as a Karpenter's that still runs.
     """
     gone = frozenset(lost)
     used = _used(fleet, gone)
-    standing: dict[str, int] = {}
-    for sighting in fleet.sightings:
-        leaves = sighting.claim.name in gone or (sighting.node is not None and sighting.node.is_marked)
-        if not leaves:
-            standing[sighting.claim.node_pool] = standing.get(sighting.claim.node_pool, 0) + 1
+    standing = standing_nodes(fleet, gone)
     states = []
     for pool in sorted(policy.node_pools, key=lambda each: each.name):
         node_class = policy.node_class(pool.node_class)
-        options = market.options(pool, node_class)
+        options = market.options(pool, node_class) if with_options else ()
         foreign = (
             _foreign_capacity(node, node_class, market)
             for node in fleet.foreign_nodes
