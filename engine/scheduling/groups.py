@@ -71,6 +71,11 @@ class PodClass:
     pods: tuple[PodKey, ...]
 
 
+def by_name(pod: PodKey) -> tuple[str, str]:
+    """The order of pods, for sorting many."""
+    return pod.namespace, pod.name
+
+
 _Key = tuple[object, ...]
 
 
@@ -94,7 +99,7 @@ def pod_classes(pods: Iterable[Pod]) -> tuple[PodClass, ...]:
             priority=priority,
             unsupported=placing.unsupported,
             accelerators=placing.requests.accelerators(),
-            pods=tuple(sorted(pod.key for pod in alike)),
+            pods=tuple(sorted((pod.key for pod in alike), key=by_name)),
         )
         classes.append((_order(formed, key), formed))
     return tuple(formed for _, formed in sorted(classes, key=lambda pair: pair[0]))

@@ -71,7 +71,7 @@ class NewNodes:
                 for kind in pool.kinds_without_pods()
                 if kind.usd_per_hour is not None and kind.buyable and self._within_limits(kind)
             ]
-            priced.sort(key=lambda pair: (pair[0], pair[1].order))
+            priced.sort(key=lambda pair: (pair[0].micros, pair[1].order))
             if not priced or not self._headroom.nodes_within_caps(priced[0][0]):
                 return
             price, kind = priced[0]
@@ -165,7 +165,7 @@ def _lost_to(winner: Kind, price: UsdPerHour, losers: Iterable[_Loser]) -> tuple
     """Of each other type and capacity type the cheapest, three at most."""
     shown: dict[tuple[str, str], LostOffering] = {}
     won = (winner.instance_type.name, winner.capacity_type)
-    for cost, each, kind, options in sorted(losers, key=lambda loser: (loser[0], loser[1], loser[2].order)):
+    for cost, each, kind, options in sorted(losers, key=lambda lost: (lost[0].micros, lost[1].micros, lost[2].order)):
         name = (kind.instance_type.name, kind.capacity_type)
         if name != won and name not in shown:
             shown[name] = LostOffering(options[0].offering.key, each, cost - price)

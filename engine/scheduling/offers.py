@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from attrs import frozen
+from attrs import field, frozen
 
 from engine.model.catalog import InstanceType
 from engine.model.constraint import Requirement
@@ -29,7 +29,8 @@ class Kind:
     """Options of one pool that differ in nothing but the zone.
 
     ``capacity`` is what counts against limits, one ``nodes`` included; ``room`` is allocatable less daemons, which
-    take ``overhead``. ``added_labels`` are the pool's custom labels that were left to choose.
+    take ``overhead``. ``added_labels`` are the pool's custom labels that were left to choose. ``buyable`` are the
+    options that have a price and refused no launch lately. ``order`` decides where prices are equal.
     """
 
     pool: str
@@ -41,17 +42,17 @@ class Kind:
     overhead: Resources
     added_labels: AddedLabels
     options: tuple[NodeOption, ...]
+    buyable: tuple[NodeOption, ...] = field(init=False)
+    order: tuple[object, ...] = field(init=False)
 
-    @property
-    def order(self) -> tuple[int, str, str, str, AddedLabels]:
-        """What decides where prices are equal: fewer accelerators, then names."""
+    @buyable.default
+    def _priced_and_available(self) -> tuple[NodeOption, ...]:
+        return tuple(each for each in self.options if each.usd_per_hour is not None and each.is_available)
+
+    @order.default
+    def _fewest_accelerators_then_names(self) -> tuple[object, ...]:
         devices = sum(self.instance_type.accelerators.values())
         return devices, self.pool, self.instance_type.name, self.capacity_type, self.added_labels
-
-    @property
-    def buyable(self) -> tuple[NodeOption, ...]:
-        """The options that have a price and refused no launch lately."""
-        return tuple(each for each in self.options if each.usd_per_hour is not None and each.is_available)
 
 
 @frozen(eq=False)

@@ -12,7 +12,7 @@ from attrs import frozen
 from engine.model.plan import BaseShortfall, Placement, Unplaced
 from engine.model.pod import PodKey
 from engine.scheduling.existing import World
-from engine.scheduling.groups import PodClass, pod_classes
+from engine.scheduling.groups import PodClass, by_name, pod_classes
 from engine.scheduling.limits import Headroom
 from engine.scheduling.new_nodes import NewNodes, Opened, node_labels
 from engine.scheduling.offers import Market, PoolOffers
@@ -104,7 +104,7 @@ def _placements(existing: Sequence[ExistingNode], world: World) -> tuple[Placeme
         for member, node in enumerate(existing)
         for pod in world.pods.get(member, ())
     ]
-    return tuple(sorted(placements, key=lambda placement: placement.pod))
+    return tuple(sorted(placements, key=lambda placement: by_name(placement.pod)))
 
 
 def _launches(new_nodes: NewNodes, world: World) -> tuple[NewNode, ...]:
@@ -113,7 +113,7 @@ def _launches(new_nodes: NewNodes, world: World) -> tuple[NewNode, ...]:
 
 
 def _launch(opened: Opened, world: World) -> NewNode:
-    pods = tuple(sorted(world.pods.get(opened.member, ())))
+    pods = tuple(sorted(world.pods.get(opened.member, ()), key=by_name))
     return NewNode(
         node_pool=opened.kind.pool,
         option=opened.option,
@@ -125,7 +125,8 @@ def _launch(opened: Opened, world: World) -> NewNode:
 
 
 def _launch_order(launch: NewNode) -> tuple[object, ...]:
-    return launch.node_pool, launch.option.offering.key, launch.pods, sorted(launch.labels.items())
+    pods = [by_name(pod) for pod in launch.pods]
+    return launch.node_pool, launch.option.offering.key, pods, sorted(launch.labels.items())
 
 
 def _unplaced(
@@ -138,7 +139,7 @@ def _unplaced(
     for pod_class, pods in waiting.items():
         why = refusals(pod_class, pools, headroom, problem.unavailable)
         told += [Unplaced(pod, why) for pod in pods]
-    return tuple(sorted(told, key=lambda each: each.pod))
+    return tuple(sorted(told, key=lambda each: by_name(each.pod)))
 
 
 def _base_shortfalls(
