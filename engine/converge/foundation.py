@@ -23,7 +23,6 @@ SUBNET_BITS = 3
 LONGEST_SUBNET_PREFIX = 28
 # Enough for a dropped connection, and over in a second when AWS has no capacity.
 LAUNCH_RETRIES = 3
-DIGEST = "digest"
 
 _NODES_ASSUME_IT = json.dumps(
     {
@@ -41,7 +40,7 @@ class NetworkTooSmall(Fault):
 class Ground:
     """Where claims are put: ids, or outputs that will be, and the resources that have to stand before.
 
-    `subnets` and `associations` are by zone; `node_roles` by role name.
+    `subnet_ids` and `before_launch` are by zone; `node_roles` by role name.
     """
 
     security_group_id: pulumi.Input[str] | None
@@ -49,9 +48,14 @@ class Ground:
     before_launch: Mapping[str, tuple[pulumi.Resource, ...]]
     node_roles: Mapping[str, tuple[pulumi.Resource, ...]]
 
+    def resources(self) -> tuple[pulumi.Resource, ...]:
+        """All that it names, each once."""
+        named = [one for group in (*self.before_launch.values(), *self.node_roles.values()) for one in group]
+        return tuple(dict.fromkeys(named))
+
 
 class FoundationParts(pulumi.ComponentResource):
-    """The tree's node for everything that is no claim; its output is the digest of what was declared."""
+    """The tree's node for everything that is no claim; its outputs are what was declared, in short."""
 
     def __init__(self, environment: str) -> None:
         super().__init__(urns.FOUNDATION, environment)
@@ -64,7 +68,9 @@ class FoundationParts(pulumi.ComponentResource):
     def finish(self, declared: str) -> None:
         """The digest is stored only when every part stands, so that a half-made foundation is seen as such."""
         ids: list[Any] = [part.id for part in self.parts]
-        self.register_outputs({DIGEST: pulumi.Output.all(*ids).apply(lambda _: declared)})
+        names: list[Any] = [part.urn for part in self.parts]
+        standing = pulumi.Output.all(*ids).apply(lambda _: declared)
+        self.register_outputs({urns.DIGEST: standing, urns.PARTS: pulumi.Output.all(*names)})
 
 
 def foundation_digest(document: DesiredDocument, environment: Environment) -> str:

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import pulumi
-from pulumi.resource import DependencyProviderResource, DependencyResource
 
+from engine.converge import urns
 from engine.converge.claims import GpuNodeSet, declare_claim, declare_template
 from engine.converge.foundation import Ground, declare_foundation, declare_providers
-from engine.converge.standing import Standing, standing_ground
-from engine.converge.urns import Urns
+from engine.converge.standing import anchor, standing_ground
 from engine.model.claim import Claim
 from engine.model.document import DesiredDocument, LaunchTemplate
 from engine.model.environment import Environment
@@ -27,12 +26,12 @@ def declare(
     document: DesiredDocument,
     environment: Environment,
     *,
-    adoptions: Mapping[str, str] = NOTHING_TO_ADOPT,
+    adopt: Mapping[str, str] = NOTHING_TO_ADOPT,
     protect: bool = True,
 ) -> None:
     """Declare all of a document: the body of a Pulumi program, run inside one.
 
-    `adoptions` are instance ids by claim name, for claims whose machine runs but is not in the stack's state;
+    `adopt` are instance ids by claim name, for claims whose machine runs but is not in the stack's state;
     `protect=False` is for taking everything down. Raises NetworkTooSmall, ClaimWithoutPlace.
     """
     everything_else, launches = declare_providers(environment)
@@ -45,37 +44,47 @@ def declare(
         for template in document.foundation.launch_templates
     }
     claims = claims_of(document, pulumi.get_stack())
-    _declare_claims(claims, document, ground, node_sets, templates, launches, adoptions)
+    _declare_claims(claims, document, ground, node_sets, templates, launches, adopt)
 
 
 def declare_changes(
     document: DesiredDocument,
     environment: Environment,
-    standing: Standing,
+    ids: Mapping[str, str],
     *,
     claims: Sequence[Claim],
     templates: Sequence[LaunchTemplate],
-    adoptions: Mapping[str, str] = NOTHING_TO_ADOPT,
+    adopt: Mapping[str, str] = NOTHING_TO_ADOPT,
 ) -> None:
     """Declare only these new claims and templates, for a targeted update of a stack whose foundation stands.
 
-    What they depend on is named by URN and not registered, so nothing else can be changed; a program that
-    declares everything sees no difference afterwards.
+    `ids` are the state's resource ids by URN. A program that declares everything sees no difference afterwards.
     """
-    launches = DependencyProviderResource(standing.launches)
-    everything_else = DependencyProviderResource(standing.everything_else)
-    ground = standing_ground(document, environment, standing)
+    if not claims and not templates:
+        return
+    everything_else, launches = declare_providers(environment)
+    used = {claim.inputs.launch_template for claim in claims}
+    ground = standing_ground(
+        document,
+        environment,
+        ids,
+        everything_else,
+        zones={claim.inputs.zone for claim in claims if claim.inputs.subnet_id is None},
+        roles={template.role for template in templates if template.role},
+    )
     node_sets = NodeSets()
-    new: dict[str, pulumi.Resource] = {
-        template.name: declare_template(
-            template, node_sets.of(template.node_pool), everything_else, ground.node_roles.get(template.role or "", ())
-        )
-        for template in templates
-    }
-    stack_urns = Urns(pulumi.get_stack())
+    new = {template.name for template in templates}
+    declared: dict[str, pulumi.Resource] = {}
     for template in document.foundation.launch_templates:
-        new.setdefault(template.name, DependencyResource(stack_urns.template(template)))
-    _declare_claims(claims, document, ground, node_sets, new, launches, adoptions)
+        node_set = node_sets.of(template.node_pool) if template.name in used | new else None
+        if template.name in new and node_set:
+            needed = ground.node_roles.get(template.role or "", ())
+            declared[template.name] = declare_template(template, node_set, everything_else, needed)
+        elif node_set:
+            declared[template.name] = anchor(
+                urns.LAUNCH_TEMPLATE, template.name, node_set, everything_else, after=ground.resources()
+            )
+    _declare_claims(claims, document, ground, node_sets, declared, launches, adopt)
 
 
 def claims_of(document: DesiredDocument, stack: str) -> tuple[Claim, ...]:
@@ -102,7 +111,7 @@ def _declare_claims(
     node_sets: NodeSets,
     templates: Mapping[str, pulumi.Resource],
     launches: pulumi.ProviderResource,
-    adoptions: Mapping[str, str],
+    adopt: Mapping[str, str],
 ) -> None:
     monitored = {template.name for template in document.foundation.launch_templates if template.detailed_monitoring}
     for claim in claims:
@@ -114,7 +123,7 @@ def _declare_claims(
             security_group_ids=_security_groups(claim, ground),
             after=_prerequisites(claim, ground, templates.get(claim.inputs.launch_template)),
             detailed_monitoring=claim.inputs.launch_template in monitored,
-            adopt_id=adoptions.get(claim.name),
+            adopt_id=adopt.get(claim.name),
         )
 
 

@@ -25,6 +25,10 @@ ACCESS_ENTRY = "aws:eks/accessEntry:AccessEntry"
 LAUNCH_TEMPLATE = "aws:ec2/launchTemplate:LaunchTemplate"
 INSTANCE = "aws:ec2/instance:Instance"
 
+# The outputs of the foundation's component: what it was declared from, in short, and the URNs of its parts.
+DIGEST = "digest"
+PARTS = "parts"
+
 # Launches have a provider of their own: the AWS provider retries a lack of capacity as often as `maxRetries` says,
 # which by default takes up to half an hour in silence, while the rest is served best by many retries.
 EVERYTHING_ELSE = "aws"
@@ -42,6 +46,10 @@ class Urns:
 
     def claim(self, claim: Claim) -> str:
         return self._urn(f"{NODE_SET}${INSTANCE}", claim.name)
+
+    def stray(self, instance_id: str) -> str:
+        """A machine that was taken into the state only to be deleted: it has no pool above it."""
+        return self._urn(INSTANCE, instance_id)
 
     def template(self, template: LaunchTemplate) -> str:
         return self._urn(f"{NODE_SET}${LAUNCH_TEMPLATE}", template.name)
@@ -68,3 +76,8 @@ def name_of(urn: str) -> str:
 def type_of(urn: str) -> str:
     """The resource's own type, its parents' left out."""
     return urn.split("::")[2].rsplit("$", 1)[-1]
+
+
+def is_stray(urn: str) -> bool:
+    """Whether the URN is one of `Urns.stray`."""
+    return urn.split("::")[2] == INSTANCE

@@ -1,0 +1,163 @@
+"""What stands between a document and a stack's state. Pure: nothing is read or run here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from attrs import frozen
+
+from engine.converge import urns
+from engine.converge.faults import ConvergeRefused
+from engine.converge.state import StackState
+from engine.converge.urns import Urns
+from engine.model.claim import Claim
+from engine.model.document import DesiredDocument, LaunchTemplate
+from engine.model.node import Instance
+
+
+@frozen
+class Stray:
+    """A machine of a claim that left by record, of which the stack does not know."""
+
+    claim: str
+    instance_id: str
+
+
+@frozen
+class Duplicate:
+    """A second machine of one claim. `kept` is the one that the stack holds or adopts."""
+
+    claim: str
+    instance_id: str
+    kept: str
+
+
+@frozen
+class Changes:
+    """Everything that has to happen to a stack.
+
+    `launches` are claims that the state lacks; `adoptions` are instance ids, by claim name, of those whose machine
+    runs already. `removals` are URNs of instances that leave; `strays` are machines whose claim left by record
+    while the stack never knew them. `half_made` claims are in the state with
+    errors of their making. `foundation_is_stale`: a full update is needed.
+    """
+
+    launches: tuple[Claim, ...]
+    adoptions: Mapping[str, str]
+    removals: tuple[str, ...]
+    strays: tuple[Stray, ...]
+    new_templates: tuple[LaunchTemplate, ...]
+    gone_templates: tuple[str, ...]
+    half_made: tuple[str, ...]
+    duplicates: tuple[Duplicate, ...]
+    foundation_is_stale: bool
+
+    @property
+    def is_empty(self) -> bool:
+        return not (
+            self.launches
+            or self.removals
+            or self.strays
+            or self.new_templates
+            or self.gone_templates
+            or self.foundation_is_stale
+        )
+
+
+def changes_between(
+    document: DesiredDocument,
+    state: StackState,
+    instances: Iterable[Instance],
+    *,
+    environment: str,
+    foundation_digest: str,
+) -> Changes:
+    """Raises ConvergeRefused when the state holds an instance that the document neither keeps nor records as gone."""
+    refuse_unrecorded_removals(document, state)
+    stack_urns = Urns(state.stack)
+    claims = tuple(claim for claim in document.claims if claim.stack == state.stack)
+    held = state.instances_by_claim()
+    running = _running_by_claim(instances)
+    launches = tuple(claim for claim in claims if claim.name not in held)
+    wanted = {claim.name for claim in claims}
+    taken_in = {one.id: one.urn for one in state.strays()}
+    removals = tuple(sorted([one.urn for name, one in held.items() if name not in wanted] + list(taken_in.values())))
+    recorded = {record.claim for record in document.removals}
+    strays = tuple(
+        Stray(claim, instance.id)
+        for claim, of_claim in sorted(running.items())
+        if claim in recorded - wanted - held.keys()
+        for instance in of_claim
+        if instance.id not in taken_in
+    )
+    adoptions = {claim.name: running[claim.name][0].id for claim in launches if claim.name in running}
+    templates = {stack_urns.template(template): template for template in document.foundation.launch_templates}
+    return Changes(
+        launches=launches,
+        adoptions=adoptions,
+        removals=removals,
+        strays=strays,
+        new_templates=tuple(template for urn, template in templates.items() if urn not in state.resources),
+        gone_templates=_gone_templates(state, templates.keys(), set(removals)),
+        half_made=tuple(sorted(name for name, one in held.items() if one.init_errors and name in wanted)),
+        duplicates=_duplicates(running, {**{name: one.id for name, one in held.items()}, **adoptions}),
+        foundation_is_stale=_is_stale(state, stack_urns.foundation(environment), foundation_digest),
+    )
+
+
+def refuse_unrecorded_removals(document: DesiredDocument, state: StackState) -> None:
+    """Raises ConvergeRefused when the state holds an instance that the document neither keeps nor records as gone.
+
+    That is no decision but a loss: of a document, of a file, of half a program.
+    """
+    known = {claim.name for claim in document.claims} | {record.claim for record in document.removals}
+    lost = tuple(sorted(one.urn for name, one in state.instances_by_claim().items() if name not in known))
+    if lost:
+        raise ConvergeRefused(
+            f"stack {state.stack!r} holds {len(lost)} instance(s) that version {document.version} of the desired "
+            f"document neither keeps nor records as removed: {', '.join(map(urns.name_of, lost))}",
+            lost,
+            (
+                "nothing was changed; restore the documents of this environment (`store` in its stack file)",
+                "or take the environment down with nodewright destroy",
+            ),
+        )
+
+
+def _running_by_claim(instances: Iterable[Instance]) -> dict[str, list[Instance]]:
+    """Machines that live, by claim tag; the oldest first."""
+    by_claim: dict[str, list[Instance]] = {}
+    for instance in sorted(instances, key=lambda one: (one.launched_at, one.id)):
+        if instance.claim and instance.is_alive:
+            by_claim.setdefault(instance.claim, []).append(instance)
+    return by_claim
+
+
+def _duplicates(running: Mapping[str, list[Instance]], kept: Mapping[str, str]) -> tuple[Duplicate, ...]:
+    return tuple(
+        Duplicate(claim, instance.id, kept[claim])
+        for claim, of_claim in sorted(running.items())
+        if claim in kept
+        for instance in of_claim
+        if instance.id != kept[claim]
+    )
+
+
+def _gone_templates(state: StackState, declared: Iterable[str], removals: set[str]) -> tuple[str, ...]:
+    """Templates that are declared no more, except those that an instance which stays was launched from."""
+    in_use = {
+        dependency for one in state.of_type(urns.INSTANCE) if one.urn not in removals for dependency in one.dependencies
+    }
+    keep = in_use | set(declared)
+    return tuple(sorted(one.urn for one in state.of_type(urns.LAUNCH_TEMPLATE) if one.urn not in keep))
+
+
+def _is_stale(state: StackState, component: str, digest: str) -> bool:
+    """Whether the foundation does not stand as declared: its digest is stored only when all of it stood."""
+    found = state.resources.get(component)
+    has_providers = all(state.provider_reference(name) for name in (urns.EVERYTHING_ELSE, urns.LAUNCHES))
+    if found is None or not has_providers or state.condemned:
+        return True
+    parts = [state.resources.get(str(urn)) for urn in found.outputs.get(urns.PARTS) or ()]
+    all_stand = all(part is not None and not part.init_errors for part in parts)
+    return found.outputs.get(urns.DIGEST) != digest or not all_stand

@@ -1,0 +1,198 @@
+"""Converging: from a published document and the machines that run to what became of each claim."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+
+from attrs import evolve
+
+from engine.converge import urns
+from engine.converge.changes import Changes, changes_between
+from engine.converge.faults import StackMissing
+from engine.converge.foundation import foundation_digest
+from engine.converge.outcomes import (
+    DUPLICATE,
+    failure,
+    foundation_failures,
+    launch_outcomes,
+    offering_of,
+    removal_outcomes,
+    settled_by_state,
+)
+from engine.converge.pulumi_process import Finished, OnEvent, PulumiCli
+from engine.converge.pulumi_stack import PulumiStack
+from engine.converge.recovery import forget_pending, refreshed, take_in, withheld_claims
+from engine.converge.state import StackState
+from engine.converge.teardown import tear_down
+from engine.converge.toolchain import Toolchain
+from engine.converge.update import update_targets, update_whole
+from engine.converge.urns import Urns
+from engine.model.claim import Claim
+from engine.model.document import DesiredDocument
+from engine.model.environment import Environment
+from engine.model.node import Instance
+from engine.model.outcome import ClaimOutcome, Outcome, OutcomeStatus
+
+_AS_WANTED = frozenset({OutcomeStatus.CREATED, OutcomeStatus.ADOPTED, OutcomeStatus.DELETED})
+
+
+class Converger:
+    """Drives the stack of one environment. Remembers nothing itself: the stack and EC2 do."""
+
+    def __init__(
+        self, toolchain: Toolchain, project: Path, environment: Environment, variables: Mapping[str, str]
+    ) -> None:
+        """`project` holds Pulumi.yaml; `variables` are the whole environment of the CLI's processes."""
+        self.environment = environment
+        self.stack = PulumiStack(PulumiCli(toolchain.pulumi, project, variables), environment.name)
+
+    def stack_exists(self) -> bool:
+        """Raises Fault when the backend cannot answer."""
+        return self.stack.exists()
+
+    def ensure_stack(self) -> None:
+        """Make the stack when its backend lacks it. Raises Fault."""
+        self.stack.ensure()
+
+    def converge(
+        self,
+        document: DesiredDocument,
+        instances: Sequence[Instance],
+        on_progress: OnEvent,
+        *,
+        refresh: bool = False,
+    ) -> Outcome:
+        """Make the stack what the document says; with nothing to do, no update runs at all.
+
+        `instances` are the environment's, read just before and under the lease: a claim whose machine runs is
+        adopted, never launched twice. `refresh` first compares the state with EC2, for an environment whose network
+        is gone. `on_progress` is given each Event as it comes, in this thread.
+
+        Raises ConvergeRefused, before anything is changed, when something would be lost that no record names; other
+        Faults when an update could not begin.
+        """
+        state = self._state(instances)
+        if refresh and not state.is_empty:
+            state = refreshed(self.stack, self.environment, on_progress)
+        changes = self._changes(document, state, instances)
+        withheld = withheld_claims(state, changes, self.environment, datetime.now(UTC))
+        state = forget_pending(self.stack, state, {claim.name for claim in withheld})
+        changes = evolve(changes, launches=tuple(one for one in changes.launches if one not in withheld))
+        if changes.strays and not changes.foundation_is_stale:
+            state, changes = self._with_strays(state, changes, on_progress)
+        if changes.is_empty:
+            return self._outcome(document, state, changes, withheld, None)
+        update = update_whole if changes.foundation_is_stale else update_targets
+        finished = update(self.stack, document, self.environment, state, changes, on_progress)
+        return self._outcome(document, state, changes, withheld, finished)
+
+    def destroy(self, document: DesiredDocument | None, instances: Sequence[Instance], on_progress: OnEvent) -> Outcome:
+        """Delete everything that the stack holds, protected or not, and the `instances` that it does not know.
+
+        The empty stack itself stays. Settled when nothing is left. Raises Fault when it could not begin.
+        """
+        return tear_down(self.stack, self.environment, document, instances, on_progress)
+
+    def _state(self, instances: Sequence[Instance]) -> StackState:
+        """The stack's state; a missing stack is made, unless machines say that there was one."""
+        try:
+            return self.stack.state()
+        except StackMissing as missing:
+            alive = [instance.id for instance in instances if instance.is_alive]
+            if alive:
+                raise StackMissing(
+                    f"{missing}, but {len(alive)} instance(s) of environment {self.environment.name!r} run",
+                    (
+                        "check that PULUMI_BACKEND_URL, or `backend` in the stack file, names the right backend",
+                        f"if the stack is really lost: nodewright env {self.environment.name} makes an empty one, "
+                        "into which the next up adopts the instances",
+                    ),
+                ) from None
+            self.stack.ensure()
+            return self.stack.state()
+
+    def _changes(self, document: DesiredDocument, state: StackState, instances: Sequence[Instance]) -> Changes:
+        return changes_between(
+            document,
+            state,
+            instances,
+            environment=self.environment.name,
+            foundation_digest=foundation_digest(document, self.environment),
+        )
+
+    def _with_strays(self, state: StackState, changes: Changes, on_progress: OnEvent) -> tuple[StackState, Changes]:
+        """Machines that were let go while the stack did not know them leave like any other."""
+        ids = tuple(stray.instance_id for stray in changes.strays)
+        state = take_in(self.stack, self.environment, state, ids, on_progress)
+        taken_in = tuple(one.urn for one in state.strays() if one.urn not in changes.removals)
+        return state, evolve(changes, removals=(*changes.removals, *taken_in), strays=())
+
+    def _outcome(
+        self,
+        document: DesiredDocument,
+        state: StackState,
+        changes: Changes,
+        withheld: Sequence[Claim],
+        finished: Finished | None,
+    ) -> Outcome:
+        done: list[ClaimOutcome] = []
+        failures: tuple[str, ...] = ()
+        if finished is not None:
+            named = {claim.name: Urns(self.stack.name).claim(claim) for claim in changes.launches}
+            leaving = {urn: urns.name_of(urn) for urn in changes.removals}
+            done = [
+                *launch_outcomes(changes.launches, named, finished.told, changes.adoptions),
+                *removal_outcomes(leaving, finished.told),
+            ]
+            if any(one.status is OutcomeStatus.UNKNOWN for one in done):
+                done = settled_by_state(done, self.stack.state(), leaving)
+            failures = foundation_failures(finished.told, (*named.values(), *changes.removals))
+        left = [*_half_made(state, changes), *(_withheld(claim) for claim in withheld)]
+        is_clean = finished is None or (finished.succeeded and finished.told.is_complete)
+        return Outcome(
+            environment=document.environment,
+            version=document.version,
+            finished_at=datetime.now(UTC),
+            claims=(*done, *left, *_gone_already(document, state, changes), *_duplicates(changes)),
+            foundation_failures=failures,
+            is_settled=is_clean
+            and not left
+            and not failures
+            and not changes.strays
+            and all(one.status in _AS_WANTED for one in done),
+        )
+
+
+def _half_made(state: StackState, changes: Changes) -> list[ClaimOutcome]:
+    """Machines whose making failed half-way in an earlier update: dead claims that the next plan lets go."""
+    held = state.instances_by_claim()
+    return [failure(name, "\n".join(held[name].init_errors), instance_id=held[name].id) for name in changes.half_made]
+
+
+def _withheld(claim: Claim) -> ClaimOutcome:
+    message = "its launch was cut off a moment ago and EC2 may not show the machine yet; the next run looks again"
+    return ClaimOutcome(claim.name, OutcomeStatus.UNKNOWN, offering=offering_of(claim), message=message)
+
+
+def _gone_already(document: DesiredDocument, state: StackState, changes: Changes) -> list[ClaimOutcome]:
+    """Recorded removals of machines that the stack holds no more, or never held."""
+    leaving = {urns.name_of(urn) for urn in changes.removals} | {stray.claim for stray in changes.strays}
+    gone = {record.claim for record in document.removals} - leaving - state.instances_by_claim().keys()
+    return [ClaimOutcome(name, OutcomeStatus.DELETED) for name in sorted(gone)]
+
+
+def _duplicates(changes: Changes) -> list[ClaimOutcome]:
+    """A second machine of a claim is only told of: pods may run on it, and no record lets it go."""
+    return [
+        ClaimOutcome(
+            one.claim,
+            OutcomeStatus.UNKNOWN,
+            one.instance_id,
+            code=DUPLICATE,
+            message=f"instance {one.instance_id} carries the same claim tag as {one.kept}, which is the one that is "
+            "managed; drain and terminate it by hand",
+        )
+        for one in changes.duplicates
+    ]

@@ -1,0 +1,123 @@
+"""The Pulumi CLI's refusals, from its words into errors that say what to do."""
+
+from __future__ import annotations
+
+import re
+
+from attrs import frozen
+
+from engine.converge.events import plain
+from engine.converge.pulumi_process import Finished
+from engine.model.fault import Fault
+
+_HOLDER = re.compile(r"created by (?P<user>.+?)@(?P<host>\S+) \(pid (?P<pid>\d+)\) at (?P<since>\S+)")
+_SHOWN_LINES = 12
+
+
+class StackMissing(Fault):
+    """The backend has no such stack."""
+
+
+class WrongPassphrase(Fault):
+    """The stack's secrets cannot be opened."""
+
+
+class BackendUnreachable(Fault):
+    """Where the stacks are kept cannot be reached, or wants a login."""
+
+
+class CliMissing(Fault):
+    """The Pulumi CLI is not where it was found before."""
+
+
+class PulumiFailed(Fault):
+    """The CLI refused for a reason that is not one of the above; its words follow."""
+
+
+class ConvergeRefused(Fault):
+    """An update would delete or replace what no removal record names. Nothing was changed."""
+
+    def __init__(self, message: str, urns: tuple[str, ...], hints: tuple[str, ...]) -> None:
+        self.urns = urns
+        super().__init__(message, hints)
+
+
+@frozen
+class LockHolder:
+    """The CLI process that wrote a stack's lock."""
+
+    user: str
+    host: str
+    pid: int
+    since: str
+
+    def __str__(self) -> str:
+        return f"{self.user}@{self.host}, process {self.pid}, since {self.since}"
+
+
+class StackLocked(Fault):
+    """Another update of this stack runs, or was killed and left its lock behind."""
+
+    def __init__(self, stack: str, holders: tuple[LockHolder, ...]) -> None:
+        self.holders = holders
+        who = "; ".join(str(holder) for holder in holders) or "another update"
+        super().__init__(
+            f"stack {stack!r} is locked by {who}",
+            (
+                "wait until that update has ended, then run again",
+                f"if it runs no more: pulumi cancel --yes --stack {stack}, then run again",
+            ),
+        )
+
+
+def fault_of(finished: Finished, stack: str, doing: str) -> Fault:
+    """Why a CLI command failed. `doing` completes "while …": ``reading the state of stack sandbox``."""
+    said = plain(f"{finished.errors}\n{finished.output}")
+    holders = tuple(
+        LockHolder(found["user"].strip(), found["host"], int(found["pid"]), found["since"])
+        for found in _HOLDER.finditer(said)
+    )
+    if "currently locked by" in said:
+        return StackLocked(stack, holders)
+    if "no stack named" in said:
+        return StackMissing(
+            f"the backend has no stack {stack!r}", (f"nodewright env {stack} makes it", "check PULUMI_BACKEND_URL")
+        )
+    if "passphrase" in said or "encryption salt" in said:
+        return WrongPassphrase(
+            f"the secrets of stack {stack!r} cannot be opened: {_last_error(said)}",
+            "set PULUMI_CONFIG_PASSPHRASE or PULUMI_CONFIG_PASSPHRASE_FILE to the passphrase that the stack was "
+            "made with; `encryptionsalt` in its stack file belongs to it",
+        )
+    if _is_about_backend(said):
+        return BackendUnreachable(
+            f"Pulumi's backend cannot be used: {_last_error(said)}",
+            "check PULUMI_BACKEND_URL, or `backend` in the stack file, and the credentials for it",
+        )
+    return PulumiFailed(f"while {doing}, pulumi failed (exit code {finished.exit_code}):\n{_tail(said)}")
+
+
+def _is_about_backend(said: str) -> bool:
+    return any(
+        words in said
+        for words in (
+            "unable to open state directory",
+            "PULUMI_ACCESS_TOKEN must be set",
+            "could not open bucket",
+            "unable to open bucket",
+            ".pulumi/meta.yaml",
+            "problem logging in",
+            "no such host",
+            "connection refused",
+        )
+    )
+
+
+def _last_error(said: str) -> str:
+    errors = [line.removeprefix("error:").strip() for line in said.splitlines() if line.startswith("error:")]
+    return errors[-1] if errors else _tail(said)
+
+
+def _tail(said: str) -> str:
+    lines = [line.rstrip() for line in said.splitlines() if line.strip()]
+    return "\n".join(lines[-_SHOWN_LINES:])

@@ -1,0 +1,144 @@
+"""From the engine's events to what became of each claim."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+
+from attrs import evolve
+
+from engine.converge import urns
+from engine.converge.events import StepDone, StepFailed, Told, errors_by_urn
+from engine.converge.state import StackState
+from engine.model.claim import Claim
+from engine.model.outcome import ClaimOutcome, OutcomeStatus
+
+# EC2's codes for "not this type, here, now" and for an account's limits: another offering may do.
+# Sources: EC2 API reference, error codes, and the AWS provider's list of what it does not retry.
+CAPACITY_CODES = frozenset(
+    {
+        "InsufficientCapacity",
+        "InsufficientCapacityOnHost",
+        "InsufficientFreeAddressesInSubnet",
+        "InsufficientHostCapacity",
+        "InsufficientInstanceCapacity",
+        "InsufficientReservedInstanceCapacity",
+        "InstanceLimitExceeded",
+        "MaxSpotInstanceCountExceeded",
+        "ReservationCapacityExceeded",
+        "SpotMaxPriceTooLow",
+        "UnfulfillableCapacity",
+        "Unsupported",
+        "VcpuLimitExceeded",
+    }
+)
+# `api error CODE: …` as the AWS provider says it; `(CODE)` as botocore does; `Server.CODE: …` in a state reason.
+_CODE = re.compile(r"api error (?P<sdk>[\w.]+):|\((?P<boto>[A-Z][\w.]+)\)|\b(?:Server|Client)\.(?P<state>\w+)")
+_MADE = frozenset({"create", "create-replacement", "import", "import-replacement", "update"})
+_SHOWN_CHARACTERS = 600
+DUPLICATE = "DuplicateInstance"
+# The engine's closing word on the stack as a whole, when the reasons were given before.
+_SAYS_NOTHING = frozenset({"update failed", "destroy failed", "refresh failed", "preview failed"})
+
+
+def refusal_code(message: str) -> str:
+    """AWS's error code in a provider's message; empty when there is none."""
+    found = [next(filter(None, match.groups())) for match in _CODE.finditer(message)]
+    return next((code for code in found if code in CAPACITY_CODES), found[0] if found else "")
+
+
+def failure(claim: str, message: str, *, offering: str = "", instance_id: str = "") -> ClaimOutcome:
+    """A launch that did not succeed; which kind of failure, its code tells."""
+    code = refusal_code(message)
+    status = OutcomeStatus.FAILED_CAPACITY if code in CAPACITY_CODES else OutcomeStatus.FAILED_OTHER
+    return ClaimOutcome(claim, status, instance_id, offering, code, message[:_SHOWN_CHARACTERS])
+
+
+def offering_of(claim: Claim) -> str:
+    """The ledger's key of what the claim asked for: TYPE/ZONE/CAPACITY-TYPE."""
+    return f"{claim.inputs.instance_type}/{claim.inputs.zone}/{claim.inputs.capacity_type}"
+
+
+def launch_outcomes(
+    claims: Iterable[Claim], claim_urns: Mapping[str, str], told: Told, adoptions: Mapping[str, str]
+) -> list[ClaimOutcome]:
+    """What the events say of each claim that was to be launched or adopted.
+
+    A claim of which nothing was said was skipped, unless events are missing: then it is unknown.
+    """
+    done = {event.urn: event for event in told.events if isinstance(event, StepDone) and event.op in _MADE}
+    failed = {event.urn: event for event in told.events if isinstance(event, StepFailed)}
+    errors = errors_by_urn(told.events)
+    outcomes = []
+    for claim in claims:
+        urn, offering = claim_urns[claim.name], offering_of(claim)
+        if urn in failed:
+            message = errors.get(urn, "failed without a message")
+            outcomes.append(failure(claim.name, message, offering=offering, instance_id=failed[urn].id))
+        elif urn in done:
+            status = OutcomeStatus.ADOPTED if claim.name in adoptions else OutcomeStatus.CREATED
+            outcomes.append(ClaimOutcome(claim.name, status, done[urn].id, offering))
+        elif urn in errors:
+            outcomes.append(failure(claim.name, errors[urn], offering=offering))
+        else:
+            status = OutcomeStatus.SKIPPED if told.is_complete else OutcomeStatus.UNKNOWN
+            outcomes.append(ClaimOutcome(claim.name, status, offering=offering))
+    return outcomes
+
+
+def removal_outcomes(removals: Mapping[str, str], told: Told) -> list[ClaimOutcome]:
+    """What the events say of each instance that was to be deleted; `removals` are claim names by URN."""
+    done = {event.urn for event in told.events if isinstance(event, StepDone) and event.op.startswith("delete")}
+    errors = errors_by_urn(told.events)
+    outcomes = []
+    for urn, name in removals.items():
+        if urn in done:
+            outcomes.append(ClaimOutcome(name, OutcomeStatus.DELETED))
+        elif urn in errors:
+            code = refusal_code(errors[urn])
+            outcomes.append(
+                ClaimOutcome(name, OutcomeStatus.FAILED_OTHER, code=code, message=errors[urn][:_SHOWN_CHARACTERS])
+            )
+        else:
+            status = OutcomeStatus.SKIPPED if told.is_complete else OutcomeStatus.UNKNOWN
+            outcomes.append(ClaimOutcome(name, status))
+    return outcomes
+
+
+def settled_by_state(
+    outcomes: Iterable[ClaimOutcome], state: StackState, removals: Mapping[str, str]
+) -> list[ClaimOutcome]:
+    """The outcomes corrected by what the state holds, where events were lost.
+
+    A create that is still pending stays unknown: whether a machine was made, only EC2 can tell.
+    """
+    urn_of = {name: urn for urn, name in removals.items()}
+    held = state.instances_by_claim()
+    pending = {urns.name_of(one.urn) for one in state.pending}
+    settled = []
+    for one in outcomes:
+        found = held.get(one.claim)
+        if one.status is not OutcomeStatus.UNKNOWN or one.claim in pending:
+            settled.append(one)
+        elif one.claim in urn_of:
+            is_there = urn_of[one.claim] in state.resources
+            settled.append(evolve(one, status=OutcomeStatus.SKIPPED if is_there else OutcomeStatus.DELETED))
+        elif found is None:
+            settled.append(evolve(one, status=OutcomeStatus.SKIPPED))
+        elif found.init_errors:
+            message = "\n".join(found.init_errors)
+            settled.append(failure(one.claim, message, offering=one.offering, instance_id=found.id))
+        else:
+            settled.append(evolve(one, status=OutcomeStatus.CREATED, instance_id=found.id))
+    return settled
+
+
+def foundation_failures(told: Told, claim_urns: Iterable[str]) -> tuple[str, ...]:
+    """What was said in error of anything but the claims, each ``NAME: MESSAGE``."""
+    of_claims = set(claim_urns)
+    failures = []
+    for urn, message in errors_by_urn(told.events).items():
+        if urn in of_claims or message in _SAYS_NOTHING:
+            continue
+        failures.append(f"{urns.name_of(urn) or 'pulumi'}: {message[:_SHOWN_CHARACTERS]}")
+    return tuple(failures)

@@ -1,0 +1,118 @@
+"""One Pulumi stack, through the CLI: make it, read it, write it, operate on it."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import socket
+from collections.abc import Sequence
+
+from attrs import frozen
+
+from engine.converge.faults import CliMissing, LockHolder, StackLocked, StackMissing, fault_of
+from engine.converge.pulumi_process import (
+    PARALLEL_STEPS,
+    Finished,
+    OnEvent,
+    Program,
+    PulumiCli,
+    run_operation,
+    run_quietly,
+)
+from engine.converge.state import StackState, parse_state
+from engine.model.fault import Fault
+
+
+@frozen
+class PulumiStack:
+    """A stack's name and the CLI that knows it."""
+
+    cli: PulumiCli
+    name: str
+
+    def exists(self) -> bool:
+        """Raises Fault when the backend cannot answer."""
+        try:
+            self.state()
+        except StackMissing:
+            return False
+        return True
+
+    def ensure(self) -> None:
+        """Make the stack when the backend lacks it. Raises Fault."""
+        if not self.exists():
+            self._quietly(["stack", "init", self.name, "--no-select"], "creating stack " + self.name)
+
+    def state(self) -> StackState:
+        """Raises StackMissing, WrongPassphrase, BackendUnreachable, CliMissing, StateUnreadable, PulumiFailed."""
+        done = self._quietly(["stack", "export", "--stack", self.name], f"reading the state of stack {self.name}")
+        return parse_state(self.name, done.output)
+
+    def replace_state(self, exported: str) -> None:
+        """Write an edited state. Raises as `state` does, and StackLocked."""
+        self._quietly(
+            ["stack", "import", "--stack", self.name], f"writing the state of stack {self.name}", stdin=exported
+        )
+
+    def unprotect_all(self) -> None:
+        """Raises as `replace_state` does."""
+        self._quietly(["state", "unprotect", "--all", "--yes", "--stack", self.name], f"unprotecting stack {self.name}")
+
+    def operate(
+        self, verb: str, arguments: Sequence[str] = (), *, program: Program | None, on_event: OnEvent
+    ) -> Finished:
+        """Run `up`, `preview`, `refresh` or `destroy`; whether it succeeded is in the answer.
+
+        A lock whose holder was killed on this machine is broken, once. Raises StackLocked, and other Faults when
+        the operation did not even begin.
+        """
+        done = self._operation(verb, arguments, program, on_event)
+        fault = self._fault_before_start(done, verb)
+        if isinstance(fault, StackLocked) and fault.holders and all(map(is_dead, fault.holders)):
+            self._quietly(["cancel", "--yes", "--stack", self.name], f"breaking the lock of stack {self.name}")
+            done = self._operation(verb, arguments, program, on_event)
+            fault = self._fault_before_start(done, verb)
+        if fault is not None:
+            raise fault
+        return done
+
+    def _operation(self, verb: str, arguments: Sequence[str], program: Program | None, on_event: OnEvent) -> Finished:
+        command = [verb, "--stack", self.name, f"--parallel={PARALLEL_STEPS}", *arguments]
+        if verb != "preview":
+            command += ["--yes", "--skip-preview"]
+        try:
+            return run_operation(self.cli, command, program=program, on_event=on_event)
+        except OSError as error:
+            raise self._cli_missing(error) from error
+
+    def _fault_before_start(self, done: Finished, verb: str) -> Fault | None:
+        """An operation that told of nothing has failed before it began, and its words say why."""
+        if done.succeeded or done.told.events:
+            return None
+        return fault_of(done, self.name, f"running `pulumi {verb}` on stack {self.name}")
+
+    def _quietly(self, arguments: Sequence[str], doing: str, stdin: str | None = None) -> Finished:
+        try:
+            done = run_quietly(self.cli, arguments, stdin)
+        except OSError as error:
+            raise self._cli_missing(error) from error
+        if not done.succeeded:
+            raise fault_of(done, self.name, doing)
+        return done
+
+    def _cli_missing(self, error: OSError) -> CliMissing:
+        return CliMissing(
+            f"{self.cli.program}: {error.strerror or error}", "nodewright doctor finds or builds the Pulumi CLI"
+        )
+
+
+def is_dead(holder: LockHolder) -> bool:
+    """Whether a lock's holder certainly runs no more: a process of this machine whose number nobody has."""
+    if holder.host != socket.gethostname():
+        return False
+    with contextlib.suppress(PermissionError):
+        try:
+            os.kill(holder.pid, 0)
+        except ProcessLookupError:
+            return True
+    return False

@@ -1,0 +1,71 @@
+"""Taking down all that a stack holds."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
+from engine.converge import urns
+from engine.converge.outcomes import foundation_failures, removal_outcomes, settled_by_state
+from engine.converge.pulumi_process import OnEvent
+from engine.converge.pulumi_stack import PulumiStack
+from engine.converge.recovery import RUN_PROGRAM, forget_pending, providers_only, take_in
+from engine.converge.update import GO_ON
+from engine.model.document import DesiredDocument
+from engine.model.environment import Environment
+from engine.model.node import Instance
+from engine.model.outcome import ClaimOutcome, Outcome
+
+
+def tear_down(
+    stack: PulumiStack,
+    environment: Environment,
+    document: DesiredDocument | None,
+    instances: Sequence[Instance],
+    on_event: OnEvent,
+) -> Outcome:
+    """Delete everything in the stack, and the live `instances` that it does not know. Raises Fault.
+
+    The state is asked again at the end: settled is what holds nothing.
+    """
+    alive = [instance for instance in instances if instance.is_alive]
+    if alive:
+        stack.ensure()
+    elif not stack.exists():
+        return _outcome(environment, document, (), (), is_settled=True)
+    state = stack.state()
+    known = {one.id for one in state.of_type(urns.INSTANCE)}
+    unknown = tuple(instance.id for instance in alive if instance.id not in known)
+    if state.is_empty and not unknown:
+        return _outcome(environment, document, (), (), is_settled=True)
+    state = forget_pending(stack, state, keep=())
+    if unknown:
+        state = take_in(stack, environment, state, unknown, on_event)
+    stack.unprotect_all()
+    claim_of = {instance.id: instance.claim for instance in alive}
+    leaving = {one.urn: claim_of.get(one.id) or urns.name_of(one.urn) for one in state.of_type(urns.INSTANCE)}
+    finished = stack.operate("destroy", [RUN_PROGRAM, GO_ON], program=providers_only(environment), on_event=on_event)
+    left = stack.state()
+    failures = foundation_failures(finished.told, leaving)
+    if not left.is_empty and not failures:
+        failures = tuple(f"{urns.name_of(urn)}: still there" for urn in left.resources)
+    claims = settled_by_state(removal_outcomes(leaving, finished.told), left, leaving)
+    return _outcome(environment, document, tuple(claims), failures, is_settled=left.is_empty)
+
+
+def _outcome(
+    environment: Environment,
+    document: DesiredDocument | None,
+    claims: tuple[ClaimOutcome, ...],
+    failures: tuple[str, ...],
+    *,
+    is_settled: bool,
+) -> Outcome:
+    return Outcome(
+        environment=environment.name,
+        version=document.version if document else 0,
+        finished_at=datetime.now(UTC),
+        claims=claims,
+        foundation_failures=failures,
+        is_settled=is_settled,
+    )
