@@ -44,6 +44,13 @@ class ByWidth:
 
 
 def indented(content: RenderableType, by: int = INDENT) -> Padding:
+    """Indented as a whole, its wrapped lines too."""
+    if isinstance(content, Text):
+        # A cell wraps by its column's rule; a bare text would be cut off on a console that leaves lines unwrapped.
+        cell = table("~")
+        cell.show_header = False
+        cell.add_row(content)
+        content = cell
     return Padding(content, (0, 0, 0, by), expand=False)
 
 

@@ -49,6 +49,14 @@ def test_a_plan_stays_readable_at_80_columns() -> None:
     assert "…" not in text
 
 
+def test_a_piped_plan_loses_no_words() -> None:
+    file = io.StringIO()
+    screen = render_plan(scenes.plan(), scenes.snapshot(), scenes.POLICY, scenes.CATALOG, now=READ_AT)
+    Console(file=file, width=100, highlight=False, soft_wrap=True).print(screen)
+
+    assert file.getvalue().split() == plan_screen().split()
+
+
 def test_details_name_every_node_and_pod() -> None:
     text = " ".join(plan_screen(details=True).split())
 
