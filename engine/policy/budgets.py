@@ -27,6 +27,8 @@ _MACROS = {
 # Karpenter's cron knows names, lists, ranges and steps; L, W and # are other programs' additions.
 _CRON = re.compile(r"(\S+\s+){4}\S+")
 _CRON_FIELD = re.compile(r"[0-9A-Za-z*/,-]+")
+_MONTHS = ("JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "DEC")
+_WEEKDAYS = ("SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT")
 _ANY_DAY = datetime(2026, 1, 1, tzinfo=UTC)
 
 
@@ -69,6 +71,9 @@ def _problem_of(line: str) -> str:
     strange = next((part for part in line.split() if not _CRON_FIELD.fullmatch(part)), None)
     if strange is not None:
         return f"{strange!r} is not understood"
+    other = next((word for word in re.findall("[A-Za-z]+", line) if word.upper() not in _MONTHS + _WEEKDAYS), None)
+    if other is not None:
+        return f"{other!r} is no month or weekday"
     try:
         CronSim(line, _ANY_DAY)
     except (CronSimError, ValueError) as error:

@@ -41,6 +41,7 @@ def load_policy(files: Sequence[tuple[str, bytes]], environment: Environment | N
     findings = Findings()
     pools: list[PoolRead] = []
     classes: list[ClassRead] = []
+    unread: list[str] = []
     for item in _objects(files, findings):
         version = _version_of(item)
         if version is None:
@@ -49,13 +50,15 @@ def load_policy(files: Sequence[tuple[str, bytes]], environment: Environment | N
             pool = read_node_pool(item, version, environment)
             pools += [pool] if pool is not None else []
         else:
+            name = text_at(item.root, ("metadata", "name")) or ""
             node_class = read_node_class(item, version)
             classes += [node_class] if node_class is not None else []
+            unread += [name] if node_class is None else []
     _check_names([(read.pool, read.findings) for read in pools], _POOL)
     _check_names([(read.node_class, read.findings) for read in classes], _CLASS)
-    _check_class_refs(pools, classes)
+    _check_class_refs(pools, classes, unread)
     node_classes = _with_kubelets(pools, classes)
-    if not pools:
+    if not pools and not findings.has_errors:
         findings.warning(_NOWHERE, "no-node-pools", "these files hold no NodePool, so nothing can be launched")
     if environment is not None:
         check_in_environment([read.pool for read in pools], node_classes, environment, findings)
@@ -170,11 +173,12 @@ def _check_names(read: Sequence[tuple[NodePool | NodeClass, ObjectFindings]], ki
         first.setdefault(value.name, value.position)
 
 
-def _check_class_refs(pools: Sequence[PoolRead], classes: Sequence[ClassRead]) -> None:
+def _check_class_refs(pools: Sequence[PoolRead], classes: Sequence[ClassRead], unread: Sequence[str]) -> None:
+    """A class that is there and could not be read has had its own errors told, and is not called missing too."""
     known = [read.node_class.name for read in classes]
     for read in pools:
         name = read.pool.node_class
-        if name and name not in known:
+        if name and name not in known and name not in unread:
             message = f"the pool {read.pool.name} wants the node class {name}, which no file defines"
             hint = did_you_mean(name, known) or "add an EC2NodeClass of that name"
             read.findings.findings.error(read.class_position, "unknown-node-class", message, hint)

@@ -76,6 +76,8 @@ def read_node_pool(findings: ObjectFindings, version: str, environment: Environm
 
 
 def _node_class(ref: NodeClassRefPart | None, environment: Environment | None, findings: ObjectFindings) -> str:
+    if ref is None and findings.lacks_part(NODE_CLASS_REF):
+        return ""
     if ref is None:
         default = environment.default_node_class if environment is not None else None
         position = findings.at_key(_TEMPLATE_SPEC)

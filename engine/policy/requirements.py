@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from attrs import frozen
+
 from engine.model import labels
 from engine.model.constraint import Operator, Requirement
 from engine.policy.findings import ObjectFindings, closest, did_you_mean
-from engine.policy.located import Path
+from engine.policy.located import Path, find
 from engine.policy.node_pool_schema import RequirementPart
 
 REQUIREMENTS: Path = ("spec", "template", "spec", "requirements")
@@ -38,16 +40,27 @@ _NOT_IMPLEMENTED = {
 _KUBELET_MAY = ("kubelet.kubernetes.io", "node.kubernetes.io")
 
 
-def checked_requirements(parts: Sequence[RequirementPart], findings: ObjectFindings) -> tuple[Requirement, ...]:
-    """The requirements as values; what is wrong with them goes to ``findings``."""
+@frozen
+class WrittenRequirement:
+    """A requirement, and where it stands."""
+
+    path: Path
+    requirement: Requirement
+
+
+def checked_requirements(parts: Sequence[RequirementPart], findings: ObjectFindings) -> list[WrittenRequirement]:
+    """The requirements as values, those on keys that may not be set left out; what is wrong goes to ``findings``."""
     if len(parts) > _MAX_REQUIREMENTS:
         message = f"{len(parts)} requirements; Karpenter takes {_MAX_REQUIREMENTS} at most"
         findings.error(REQUIREMENTS, "too-many", message)
+    checked = []
     for index, part in enumerate(parts):
         path = (*REQUIREMENTS, index)
         if _key_is_allowed(part.key, (*path, "key"), findings):
             _check_values(part, path, findings)
-    return tuple(Requirement(part.key, part.operator, _meant_values(part), part.min_values) for part in parts)
+            requirement = Requirement(part.key, part.operator, _meant_values(part), part.min_values)
+            checked.append(WrittenRequirement(path, requirement))
+    return checked
 
 
 def _meant_values(part: RequirementPart) -> tuple[str, ...]:
@@ -77,7 +90,9 @@ def _hint_for_key(key: str) -> str:
 
 def _check_values(part: RequirementPart, path: Path, findings: ObjectFindings) -> None:
     count, operator = len(part.values), part.operator
-    at = (*path, "values") if count else path
+    at = (*path, "values")
+    if find(findings.root, at) is None:
+        at = path
     if findings.lacks_part(path):
         return
     if operator is Operator.IN and count == 0:
@@ -110,7 +125,7 @@ def _check_capacity_types(part: RequirementPart, path: Path, findings: ObjectFin
 
 
 def split_labels(
-    written: dict[str, str], requirements: tuple[Requirement, ...], findings: ObjectFindings
+    written: dict[str, str], requirements: Sequence[WrittenRequirement], findings: ObjectFindings
 ) -> tuple[dict[str, str], tuple[Requirement, ...]]:
     """Node labels and requirements as the engine keeps them apart.
 
@@ -127,10 +142,10 @@ def split_labels(
             demanded.append(Requirement(key, Operator.IN, (value,)))
         else:
             node_labels[key] = value
-    for index, requirement in enumerate(requirements):
-        clouds_own = requirement.key in labels.WELL_KNOWN | _NOT_IMPLEMENTED
-        if clouds_own or _is_kept_by_labels(requirement, node_labels, (*REQUIREMENTS, index), findings):
-            demanded.append(requirement)
+    for each in requirements:
+        clouds_own = each.requirement.key in labels.WELL_KNOWN
+        if clouds_own or _is_kept_by_labels(each.requirement, node_labels, each.path, findings):
+            demanded.append(each.requirement)
     return node_labels, tuple(demanded)
 
 
