@@ -117,10 +117,10 @@ def _failures_of_each(table: tuple[Input, ...], given: Mapping[str, Value], path
         elif not one.performed:
             if not blank(value) and value != one.default:
                 found.append(Failure(path + one.name, _not_performed(path + one.name)))
-        elif one.parts and isinstance(value, dict):
-            found += _failures_of_each(one.parts, value, f"{path}{one.name}.")
-        elif not has_unknown(value):
-            wrong = one.says_wrong(value)
+        else:
+            if one.parts and isinstance(value, dict):
+                found += _failures_of_each(one.parts, value, f"{path}{one.name}.")
+            wrong = "" if has_unknown(value) else one.says_wrong(value)
             found += [Failure(path + one.name, f"{path}{one.name}: {wrong}")] if wrong else []
     return found
 
