@@ -14,7 +14,7 @@ from engine.model.outcome import Outcome
 from engine.model.plan import Plan
 from engine.reconcile.passes import Proposal
 from engine.reconcile.planning import Planned
-from engine.reconcile.ports import Ports, Tell
+from engine.reconcile.ports import OnEvent, Ports, Tell
 from engine.report.outcome_report import render_outcome
 from engine.report.progress import ConvergeProgress
 
@@ -46,7 +46,7 @@ class TerminalAudience:
             )
         return typer.confirm(f"Converge {plan.environment}?", err=True)
 
-    def follow(self, plan: Plan) -> tuple[Tell, Callable[[object], None], Callable[[], None]]:
+    def follow(self, plan: Plan) -> tuple[Tell, OnEvent, Callable[[], None]]:
         progress = ConvergeProgress(plan, err())
         progress.start()
         return progress_line, progress.on_event, progress.stop

@@ -46,7 +46,7 @@ def _notes(planned: Planned) -> list[str]:
     proposal = planned.proposal
     notes = []
     if proposal.network_lost:
-        notes.append("the environment's own network is gone from EC2; it will be made anew")
+        notes.append("the environment's own network does not stand in EC2; it will be made")
     elif not proposal.is_settled:
         version = proposal.snapshot.document.version if proposal.snapshot.document else 0
         notes.append(f"version {version} of the desired document is not known to be converged; this run settles it")

@@ -41,10 +41,12 @@ class CloudFacts:
 
     ``subnets`` and ``security_group_ids`` are by node class, only where the network exists already and is looked up.
     ``images`` are by node class, then by image variant (``standard-amd64``, ``nvidia-amd64``, …): an AMI id.
+    ``network_stands``: a VPC with the environment's tag is there; only asked where the environment owns its network.
     ``instances`` are all that carry the environment's tag; ``absent_claims`` are claims whose recorded instance EC2
     says, when asked by its id, does not exist or is terminated: absence from a list is no such proof.
     """
 
+    network_stands: bool = True
     instances: tuple[Instance, ...] = ()
     absent_claims: tuple[str, ...] = ()
     subnets: Mapping[str, tuple[ResolvedSubnet, ...]] = field(factory=dict)

@@ -56,9 +56,10 @@ class Ec2Reader:
         """
         with self._asking("the instances of this environment"):
             instances = tuple(self._instances(environment.name))
-        absent = tuple(self._absent_claims(document, ledger, instances))
-        classes = sorted(policy.node_classes, key=lambda each: each.name)
         is_existing = environment.network.mode is NetworkMode.EXISTING
+        network_stands = is_existing or document is None or self._owned_network_stands(environment.name)
+        absent = tuple(self._absent_claims(document, ledger, instances, network_stands=network_stands))
+        classes = sorted(policy.node_classes, key=lambda each: each.name)
         subnets, groups = {}, {}
         if is_existing:
             with self._asking("subnets and security groups"):
@@ -67,6 +68,7 @@ class Ec2Reader:
         with self._asking("images"):
             images = images_of(self._ec2, self._ssm, classes, self._kubernetes_version)
         return CloudFacts(
+            network_stands=network_stands,
             instances=instances,
             absent_claims=absent,
             subnets=subnets,
@@ -81,10 +83,23 @@ class Ec2Reader:
         described = (raw for page in pages for reservation in page["Reservations"] for raw in reservation["Instances"])
         yield from sorted(map(_instance, described), key=lambda each: each.id)
 
+    def _owned_network_stands(self, environment: str) -> bool:
+        with self._asking("the VPC of this environment"):
+            vpcs = self._ec2.describe_vpcs(Filters=[{"Name": f"tag:{keys.TAG_ENVIRONMENT}", "Values": [environment]}])
+        return bool(vpcs["Vpcs"])
+
     def _absent_claims(
-        self, document: DesiredDocument | None, ledger: Ledger, instances: tuple[Instance, ...]
+        self,
+        document: DesiredDocument | None,
+        ledger: Ledger,
+        instances: tuple[Instance, ...],
+        *,
+        network_stands: bool,
     ) -> Iterator[str]:
-        """Claims whose instance is gone for certain: EC2 shows it terminated, or knows no such id, when asked."""
+        """Claims whose instance is gone for certain: EC2 shows it terminated, or knows no such id, when asked.
+
+        An id that EC2 does not know may be a launch that it has yet to show; not so when the whole network is gone.
+        """
         claims = sorted(document.claims, key=lambda each: each.name) if document is not None else []
         states = {instance.id: instance.state for instance in instances}
         alive = {instance.claim for instance in instances if instance.state is not InstanceState.TERMINATED}
@@ -102,7 +117,7 @@ class Ec2Reader:
                 yield claim.name
             elif claim.name in unlisted:
                 state = known.get(unlisted[claim.name])
-                is_settled = self._now() - claim.created_at >= NOT_FOUND_GRACE
+                is_settled = not network_stands or self._now() - claim.created_at >= NOT_FOUND_GRACE
                 if state == InstanceState.TERMINATED.value or (state == _NOT_FOUND and is_settled):
                     yield claim.name
 

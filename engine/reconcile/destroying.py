@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from attrs import evolve
 
 from engine.model.document import DesiredDocument, RemovalRecord, with_removals
@@ -11,7 +9,7 @@ from engine.model.ledger import Ledger
 from engine.model.node import Instance
 from engine.model.outcome import Outcome
 from engine.model.policy import DisruptionReason
-from engine.reconcile.ports import Ports, Tell
+from engine.reconcile.ports import OnEvent, Ports, Tell
 
 
 def what_stands(ports: Ports) -> tuple[DesiredDocument | None, tuple[Instance, ...]]:
@@ -21,7 +19,7 @@ def what_stands(ports: Ports) -> tuple[DesiredDocument | None, tuple[Instance, .
     return document, tuple(instance for instance in cloud.instances if instance.is_alive)
 
 
-def destroy(ports: Ports, tell: Tell, on_progress: Callable[[object], None]) -> Outcome:
+def destroy(ports: Ports, tell: Tell, on_progress: OnEvent) -> Outcome:
     """Publish a document without claims, each gone by a removal record; then delete everything, network included.
 
     Instances that carry the environment's tag and that the stack does not know, left by a killed run, go as well.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 
 from attrs import evolve, frozen
@@ -15,7 +15,7 @@ from engine.model.ledger import Ledger
 from engine.model.outcome import ClaimOutcome, Outcome, OutcomeStatus
 from engine.model.plan import Plan, RemovalPhase
 from engine.model.snapshot import Snapshot
-from engine.reconcile.ports import Ports, Tell
+from engine.reconcile.ports import OnEvent, Ports, Tell
 
 _STANDS = (OutcomeStatus.CREATED, OutcomeStatus.ADOPTED)
 _REFUSED = (OutcomeStatus.FAILED_CAPACITY, OutcomeStatus.FAILED_OTHER)
@@ -65,7 +65,7 @@ def propose(ports: Ports) -> Proposal:
     """Look and decide; changes nothing."""
     snapshot, problems = observe(ports)
     plan = decide(snapshot, ports.policy, ports.catalog, ports.environment)
-    lost = snapshot.document is not None and not ports.cloud.owned_network_exists(ports.environment)
+    lost = not snapshot.cloud.network_stands
     settled = _is_settled(ports, snapshot.document) and not lost
     return Proposal(snapshot=snapshot, plan=plan, problems=problems, is_settled=settled, network_lost=lost)
 
@@ -105,7 +105,7 @@ def lease(ports: Ports) -> Iterator[None]:
         yield
 
 
-def apply(ports: Ports, proposal: Proposal, tell: Tell, on_progress: Callable[[object], None]) -> Outcome | None:
+def apply(ports: Ports, proposal: Proposal, tell: Tell, on_progress: OnEvent) -> Outcome | None:
     """Do what the plan says: mark nodes, publish, converge, remember. None when the plan only marks.
 
     Raises Fault when the environment has moved on, VersionConflict when another writer was faster.
@@ -148,7 +148,7 @@ def _mark(ports: Ports, plan: Plan) -> None:
             ports.drainer.mark(removal.record.node)
 
 
-def _converge(ports: Ports, proposal: Proposal, tell: Tell, on_progress: Callable[[object], None]) -> Outcome:
+def _converge(ports: Ports, proposal: Proposal, tell: Tell, on_progress: OnEvent) -> Outcome:
     document = proposal.plan.document
     # Read again under the lease: a launch that another run left behind since must be adopted, not doubled.
     cloud = ports.cloud.read(ports.environment, ports.policy, document, proposal.plan.ledger)

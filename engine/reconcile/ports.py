@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from datetime import datetime
 from typing import Protocol
@@ -23,14 +23,13 @@ from engine.observe.cluster import ClusterFacts
 from engine.reconcile.workspace import Workspace
 
 Tell = Callable[[str], None]
+OnEvent = Callable[[object], None]
 
 
 class CloudReader(Protocol):
     def read(
         self, environment: Environment, policy: Policy, document: DesiredDocument | None, ledger: Ledger
     ) -> CloudFacts: ...
-
-    def owned_network_exists(self, environment: Environment) -> bool: ...
 
 
 class ClusterSource(Protocol):
@@ -41,15 +40,14 @@ class ClusterSource(Protocol):
 
 class Converging(Protocol):
     def converge(
-        self,
-        document: DesiredDocument,
-        instances: tuple[Instance, ...],
-        on_progress: Callable[[object], None],
-        *,
-        refresh: bool = False,
+        self, document: DesiredDocument, instances: Sequence[Instance], on_progress: OnEvent, *, refresh: bool = False
     ) -> Outcome: ...
 
-    def destroy(self, document: DesiredDocument | None, on_progress: Callable[[object], None]) -> Outcome: ...
+    def destroy(
+        self, document: DesiredDocument | None, instances: Sequence[Instance], on_progress: OnEvent
+    ) -> Outcome: ...
+
+    def ensure_stack(self) -> None: ...
 
 
 @frozen

@@ -11,7 +11,7 @@ from engine.model.outcome import Outcome, OutcomeStatus
 from engine.model.plan import Plan, RemovalPhase
 from engine.reconcile import passes
 from engine.reconcile.passes import Proposal
-from engine.reconcile.ports import Ports, Tell
+from engine.reconcile.ports import OnEvent, Ports, Tell
 
 # A removal takes two passes and a refused launch one more for each offering; beyond this the world is not at rest.
 MOST_PASSES = 8
@@ -24,7 +24,7 @@ class Audience(Protocol):
 
     def approve(self, plan: Plan) -> bool: ...
 
-    def follow(self, plan: Plan) -> tuple[Tell, Callable[[object], None], Callable[[], None]]:
+    def follow(self, plan: Plan) -> tuple[Tell, OnEvent, Callable[[], None]]:
         """Told that converging starts: how to tell a line, where events go, and what to call when it has ended."""
 
     def show_outcome(self, plan: Plan, outcome: Outcome) -> None: ...
