@@ -213,8 +213,10 @@ class _Group:
     def sort_in(self, fit: _Fit, offer: Offer | None) -> None:
         if offer is not None:
             self.offered.append((fit, offer))
-        # What is left of an accelerated node that is launched anyway costs nothing; another node would.
-        elif fit.wasted and (fit.alike.is_empty or not fit.alike.place.in_flight):
+        elif fit.wasted and fit.alike.place.in_flight and fit.alike.is_empty:
+            # It is launched for pods that ask for accelerators: others may have what these leave, not come first.
+            return
+        elif fit.wasted and not fit.alike.place.in_flight:
             self.last.append(fit)
         else:
             self.first.append(fit)
