@@ -1,0 +1,137 @@
+"""Marking nodes and evicting pods, against a small API server through the official client."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from engine.actuate.drain import KubernetesDrainer
+from engine.actuate.failure import ActuationFailed
+from engine.model.eviction import EvictionStatus
+from engine.model.pod import PodKey
+from engine.observe.cluster import KubernetesCluster
+from tests.kubernetes_server import ApiServer, serving
+
+DISRUPTED = {"key": "karpenter.sh/disrupted", "effect": "NoSchedule"}
+GPU = {"key": "nvidia.com/gpu", "effect": "NoSchedule"}
+NODE = "/api/v1/nodes/node-1"
+EVICTION = "/api/v1/namespaces/default/pods/web-1/eviction"
+
+
+@pytest.fixture
+def server() -> Iterator[ApiServer]:
+    node = {"metadata": {"name": "node-1", "resourceVersion": "7"}, "spec": {"taints": [GPU]}}
+    with serving(ApiServer(nodes=[node])) as started:
+        yield started
+
+
+@pytest.fixture
+def drainer(server: ApiServer, tmp_path: Path) -> KubernetesDrainer:
+    return KubernetesDrainer(KubernetesCluster(server.kubeconfig(tmp_path)).core_api)
+
+
+def writes(server: ApiServer) -> list[Any]:
+    return [body for method, _, body in server.requests if method != "GET"]
+
+
+def test_marking_cordons_and_taints_in_one_patch_of_the_version_that_was_read(
+    server: ApiServer, drainer: KubernetesDrainer
+) -> None:
+    assert drainer.mark("node-1")
+
+    assert writes(server) == [
+        {"metadata": {"resourceVersion": "7"}, "spec": {"unschedulable": True, "taints": [GPU, DISRUPTED]}}
+    ]
+
+
+def test_a_node_that_is_marked_already_is_left_as_it_is(server: ApiServer, drainer: KubernetesDrainer) -> None:
+    drainer.mark("node-1")
+    assert drainer.mark("node-1")
+
+    assert len(writes(server)) == 1
+
+
+def test_unmarking_restores_the_node(server: ApiServer, drainer: KubernetesDrainer) -> None:
+    drainer.mark("node-1")
+    assert drainer.unmark("node-1")
+
+    assert server.nodes[0]["spec"] == {"taints": [GPU]}
+
+
+def test_a_node_that_changed_meanwhile_is_read_again(server: ApiServer, drainer: KubernetesDrainer) -> None:
+    server.refuse("PATCH", NODE, 409, "the object has been modified")
+
+    assert drainer.mark("node-1")
+    assert server.nodes[0]["spec"]["unschedulable"] is True
+
+
+def test_a_node_that_is_gone_is_told(drainer: KubernetesDrainer) -> None:
+    assert not drainer.mark("node-9")
+    assert not drainer.unmark("node-9")
+
+
+def test_a_refused_change_is_a_failure_with_advice(server: ApiServer, drainer: KubernetesDrainer) -> None:
+    server.refuse("PATCH", NODE, 403, "you may not")
+
+    with pytest.raises(ActuationFailed, match="change of node node-1 with 403: you may not") as caught:
+        drainer.mark("node-1")
+
+    assert "patch nodes" in caught.value.hints[0]
+
+
+def test_a_pod_is_evicted_through_the_eviction_api(server: ApiServer, drainer: KubernetesDrainer) -> None:
+    (eviction,) = drainer.evict([PodKey("default", "web-1")])
+
+    assert eviction.status is EvictionStatus.EVICTED
+    ((method, path, body),) = server.requests
+    assert (method, path, body["kind"], body["metadata"]["name"]) == ("POST", EVICTION, "Eviction", "web-1")
+
+
+@pytest.mark.parametrize(
+    ("status", "message", "details", "expected", "told"),
+    [
+        (
+            429,
+            "Cannot evict pod as it would violate the pod's disruption budget.",
+            {"causes": [{"reason": "DisruptionBudget", "message": "The disruption budget infer needs 1 healthy pods"}]},
+            EvictionStatus.REFUSED_BY_BUDGET,
+            "The disruption budget infer needs 1 healthy pods",
+        ),
+        (
+            500,
+            "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support.",
+            {},
+            EvictionStatus.SEVERAL_BUDGETS,
+            "more than one PodDisruptionBudget",
+        ),
+        (404, 'pods "web-1" not found', {}, EvictionStatus.GONE, "not found"),
+        (500, "etcd is away", {}, EvictionStatus.FAILED, "etcd is away"),
+    ],
+)
+def test_a_refused_eviction_is_a_value_and_does_not_stop_the_next(
+    server: ApiServer,
+    drainer: KubernetesDrainer,
+    status: int,
+    message: str,
+    details: dict[str, Any],
+    expected: EvictionStatus,
+    told: str,
+) -> None:
+    server.refuse("POST", EVICTION, status, message, details=details)
+
+    refused, other = drainer.evict([PodKey("default", "web-1"), PodKey("default", "web-2")])
+
+    assert refused.status is expected
+    assert told in refused.message
+    assert other.status is EvictionStatus.EVICTED
+
+
+def test_no_answer_is_a_failure(unused_port: int, tmp_path: Path) -> None:
+    nowhere = ApiServer(url=f"http://127.0.0.1:{unused_port}")
+    drainer = KubernetesDrainer(KubernetesCluster(nowhere.kubeconfig(tmp_path)).core_api)
+
+    with pytest.raises(ActuationFailed, match="no answer to the eviction of pod default/web-1"):
+        drainer.evict([PodKey("default", "web-1")])

@@ -1,0 +1,488 @@
+"""Kubernetes JSON as model values: effective requests, placing constraints, and objects that are broken."""
+
+from __future__ import annotations
+
+import copy
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from engine.model.constraint import Operator, Requirement, Taint, TaintEffect, Toleration
+from engine.model.pod import Owner, PodKey, PodPhase
+from engine.model.quantity import Resources
+from engine.observe.kubernetes import decode_daemon_sets, decode_nodes, decode_pods
+from engine.observe.pod_requests import effective_requests
+from tests.builders import NOON
+
+GI = 2**30
+
+
+def container(
+    name: str = "main", *, restart: str | None = None, limits: dict[str, Any] | None = None, **requests: Any
+) -> dict[str, Any]:
+    asked = {key.replace("gpu", "nvidia.com/gpu"): amount for key, amount in requests.items()}
+    made: dict[str, Any] = {"name": name, "resources": {"requests": asked}}
+    if limits is not None:
+        made["resources"]["limits"] = limits
+    return made | ({"restartPolicy": restart} if restart else {})
+
+
+def pod_object(spec: dict[str, Any] | None = None, **metadata: Any) -> dict[str, Any]:
+    return {
+        "metadata": {
+            "name": "web-1",
+            "namespace": "default",
+            "creationTimestamp": "2026-11-30T12:00:00Z",
+            **metadata,
+        },
+        "spec": {"containers": [container(cpu="1", memory="1Gi")], **(spec or {})},
+        "status": {"phase": "Pending"},
+    }
+
+
+def decoded(spec: dict[str, Any] | None = None, **metadata: Any) -> Any:
+    (pod,), problems = decode_pods([pod_object(spec, **metadata)])
+    assert problems == ()
+    return pod
+
+
+# --- effective requests
+
+
+@pytest.mark.parametrize(
+    ("spec", "expected"),
+    [
+        pytest.param(
+            {"containers": [container(cpu="500m", memory="1Gi", gpu="1"), container(cpu="250m")]},
+            {"cpu": 750, "memory": GI, "nvidia.com/gpu": 1},
+            id="containers add up",
+        ),
+        pytest.param(
+            {"containers": [container(cpu="500m")], "initContainers": [container(cpu="2"), container(memory="4Gi")]},
+            {"cpu": 2000, "memory": 4 * GI},
+            id="init containers run one by one, so the largest of each counts",
+        ),
+        pytest.param(
+            {"containers": [container(cpu="1")], "initContainers": [container(cpu="250m", restart="Always")]},
+            {"cpu": 1250},
+            id="a sidecar runs beside the containers",
+        ),
+        pytest.param(
+            {
+                "containers": [container(cpu="1")],
+                "initContainers": [container(cpu="500m", restart="Always"), container(cpu="2")],
+            },
+            {"cpu": 2500},
+            id="an init container runs beside the sidecars before it",
+        ),
+        pytest.param(
+            {
+                "containers": [container(cpu="1")],
+                "initContainers": [container(cpu="2"), container(cpu="500m", restart="Always")],
+            },
+            {"cpu": 2000},
+            id="but not beside those after it",
+        ),
+        pytest.param(
+            {
+                "containers": [container(cpu="1")],
+                "initContainers": [
+                    container(cpu="1", restart="Always"),
+                    container(cpu="1"),
+                    container(cpu="3", restart="Always"),
+                ],
+            },
+            {"cpu": 5000},
+            id="sidecars and containers together may be the peak",
+        ),
+        pytest.param(
+            {"containers": [container(cpu="1")], "overhead": {"cpu": "250m", "memory": "120Mi"}},
+            {"cpu": 1250, "memory": 120 * 2**20},
+            id="the runtime's overhead is added",
+        ),
+        pytest.param(
+            {"containers": [container(cpu="1", limits={"cpu": "2", "nvidia.com/gpu": 1})]},
+            {"cpu": 1000, "nvidia.com/gpu": 1},
+            id="a limit fills a missing request only",
+        ),
+        pytest.param(
+            {"containers": [container(cpu="0", gpu="0", limits={"cpu": "2"})]},
+            {},
+            id="zero is nothing, and is not filled from the limit",
+        ),
+        pytest.param(
+            {
+                "containers": [container(cpu="1", gpu="1"), container(cpu="1")],
+                "resources": {"requests": {"cpu": "3", "memory": "2Gi", "nvidia.com/gpu": "9"}},
+            },
+            {"cpu": 3000, "memory": 2 * GI, "nvidia.com/gpu": 1},
+            id="requests of the whole pod replace the sum of cpu and memory",
+        ),
+        pytest.param({"containers": [{"name": "bare"}]}, {}, id="no requests at all"),
+        pytest.param(
+            {"containers": [container(cpu=1, memory=1e9)]}, {"cpu": 1000, "memory": 10**9}, id="numbers as numbers"
+        ),
+    ],
+)
+def test_effective_requests_are_what_kube_scheduler_counts(spec: dict[str, Any], expected: dict[str, int]) -> None:
+    assert effective_requests(spec) == Resources({**expected, "pods": 1})
+
+
+def test_a_resize_in_progress_counts_the_larger_of_old_and_new() -> None:
+    raw = pod_object({"nodeName": "node-1", "containers": [container("main", cpu="1", memory="2Gi")]})
+    raw["status"] = {
+        "phase": "Running",
+        "containerStatuses": [
+            {"name": "main", "resources": {"requests": {"cpu": "2", "memory": "1Gi"}}, "allocatedResources": {}}
+        ],
+    }
+
+    ((pod,), _) = decode_pods([raw])
+
+    assert pod.placing.requests == Resources({"cpu": 2000, "memory": 2 * GI, "pods": 1})
+
+
+# --- placing
+
+
+def test_a_pod_is_read_with_all_that_places_it() -> None:
+    pod = decoded(
+        {
+            "nodeSelector": {"tier": "gpu"},
+            "tolerations": [
+                {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"},
+                {"key": "team", "value": "ml"},
+                {"operator": "Exists"},
+            ],
+            "priority": 1000,
+            "schedulingGates": [{"name": "wait"}],
+        },
+        labels={"app": "web"},
+        ownerReferences=[
+            {"kind": "Something", "name": "else"},
+            {"kind": "ReplicaSet", "name": "web", "controller": True},
+        ],
+        deletionTimestamp="2026-11-30T12:05:00Z",
+    )
+
+    assert pod.key == PodKey("default", "web-1")
+    assert pod.placing.node_selector == {"tier": "gpu"}
+    assert pod.placing.tolerations == (
+        Toleration("nvidia.com/gpu", exists=True, effect=TaintEffect.NO_SCHEDULE),
+        Toleration("team", value="ml"),
+        Toleration(exists=True),
+    )
+    assert (pod.owner, pod.priority, pod.labels) == (Owner("ReplicaSet", "web"), 1000, {"app": "web"})
+    assert (pod.created_at, pod.phase, pod.node_name) == (NOON, PodPhase.PENDING, None)
+    assert (pod.deleting, pod.scheduling_gated, pod.do_not_disrupt) == (True, True, False)
+    assert pod.placing.unsupported == ()
+
+
+def required(*terms: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "affinity": {
+            "nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [*terms]}}
+        }
+    }
+
+
+def expression(key: str, operator: str, *values: str) -> dict[str, Any]:
+    return {"key": key, "operator": operator, "values": list(values)}
+
+
+def test_required_node_affinity_keeps_all_of_its_terms() -> None:
+    pod = decoded(
+        required(
+            {"matchExpressions": [expression("zone", "In", "a", "b"), expression("gpu", "Exists")]},
+            {"matchExpressions": [expression("cores", "Gt", "7")]},
+        )
+    )
+
+    assert pod.placing.affinity_terms == (
+        (Requirement("zone", Operator.IN, ("a", "b")), Requirement("gpu", Operator.EXISTS)),
+        (Requirement("cores", Operator.GT, ("7",)),),
+    )
+
+
+def test_a_term_without_expressions_matches_nothing_and_is_dropped() -> None:
+    pod = decoded(required({}, {"matchExpressions": [expression("gpu", "Exists")]}))
+
+    assert pod.placing.affinity_terms == ((Requirement("gpu", Operator.EXISTS),),)
+    assert decoded(required({})).placing.unsupported == ("node affinity without a term that any node meets",)
+
+
+def test_preferences_are_no_demands() -> None:
+    pod = decoded(
+        {
+            "affinity": {
+                "nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 1, "preference": {}}]},
+                "podAntiAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 1}]},
+            },
+            "topologySpreadConstraints": [{"topologyKey": "zone", "whenUnsatisfiable": "ScheduleAnyway"}],
+        }
+    )
+
+    assert (pod.placing.affinity_terms, pod.placing.unsupported) == ((), ())
+
+
+@pytest.mark.parametrize(
+    ("spec", "name"),
+    [
+        (
+            {"affinity": {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [{}]}}},
+            "required pod affinity",
+        ),
+        (
+            {"affinity": {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [{}]}}},
+            "required pod anti-affinity",
+        ),
+        ({"topologySpreadConstraints": [{"whenUnsatisfiable": "DoNotSchedule"}]}, "topology spread (DoNotSchedule)"),
+        ({"resourceClaims": [{"name": "gpu"}]}, "resource claims"),
+        ({"containers": [{"name": "main", "ports": [{"hostPort": 80}]}]}, "host ports"),
+        ({"volumes": [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]}, "persistent volumes"),
+        ({"volumes": [{"name": "data", "ephemeral": {}}]}, "persistent volumes"),
+        (required({"matchFields": [expression("metadata.name", "In", "n")]}), "node affinity by field (matchFields)"),
+        ({"tolerations": [{"key": "score", "operator": "Gt", "value": "5"}]}, "toleration by comparison"),
+    ],
+)
+def test_what_is_not_placed_yet_is_named(spec: dict[str, Any], name: str) -> None:
+    assert decoded(spec).placing.unsupported == (name,)
+
+
+def test_volumes_that_bind_to_no_node_are_no_hindrance() -> None:
+    volumes = [{"name": "a", "emptyDir": {}}, {"name": "b", "configMap": {"name": "b"}}, {"name": "c", "projected": {}}]
+
+    assert decoded({"volumes": volumes}).placing.unsupported == ()
+
+
+@pytest.mark.parametrize(
+    ("value", "minutes_later", "is_held"),
+    [
+        ("true", 9999, True),
+        ("false", 0, False),
+        ("yes", 0, False),
+        ("1h", 59, True),
+        ("1h", 60, False),
+    ],
+)
+def test_do_not_disrupt_holds_for_ever_or_for_its_duration(value: str, minutes_later: int, is_held: bool) -> None:
+    raw = pod_object(None, annotations={"karpenter.sh/do-not-disrupt": value})
+
+    ((pod,), _) = decode_pods([raw], now=NOON + timedelta(minutes=minutes_later))
+
+    assert pod.do_not_disrupt is is_held
+
+
+def test_a_duration_of_do_not_disrupt_counts_from_the_pods_start() -> None:
+    raw = pod_object({"nodeName": "n"}, annotations={"karpenter.sh/do-not-disrupt": "1h"})
+    raw["status"] = {"phase": "Running", "startTime": "2026-11-30T13:00:00Z"}
+
+    ((pod,), _) = decode_pods([raw], now=NOON + timedelta(minutes=90))
+
+    assert pod.do_not_disrupt
+
+
+# --- daemonsets and nodes
+
+
+def test_a_daemonset_is_its_templates_overhead() -> None:
+    template = {"containers": [container(cpu="100m")], "tolerations": [{"operator": "Exists"}], "hostNetwork": True}
+    raw = {"metadata": {"name": "agent"}, "spec": {"template": {"spec": template}}}
+
+    ((found,), problems) = decode_daemon_sets([raw])
+
+    assert (found.name, found.placing.requests) == ("agent", Resources({"cpu": 100, "pods": 1}))
+    assert found.placing.tolerations == (Toleration(exists=True),)
+    assert problems == ()
+
+
+def node_object(**more: Any) -> dict[str, Any]:
+    return {
+        "metadata": {"name": "node-1", "creationTimestamp": "2026-11-30T12:00:00Z", "labels": {"zone": "a"}},
+        "spec": {"providerID": "aws:///us-east-1a/i-0123"},
+        "status": {
+            "allocatable": {"cpu": "3920m", "memory": "14162Mi", "nvidia.com/gpu": "1", "pods": "58"},
+            "conditions": [{"type": "Ready", "status": "True"}],
+        },
+        **more,
+    }
+
+
+def test_a_node_is_read_whole() -> None:
+    raw = node_object(
+        spec={
+            "providerID": "aws:///us-east-1a/i-0123",
+            "unschedulable": True,
+            "taints": [{"key": "karpenter.sh/disrupted", "effect": "NoSchedule"}],
+        }
+    )
+
+    ((node,), problems) = decode_nodes([raw])
+
+    assert (node.name, node.instance_id, node.labels, node.created_at) == ("node-1", "i-0123", {"zone": "a"}, NOON)
+    assert node.allocatable == Resources({"cpu": 3920, "memory": 14162 * 2**20, "nvidia.com/gpu": 1, "pods": 58})
+    assert node.taints == (Taint("karpenter.sh/disrupted", "", TaintEffect.NO_SCHEDULE),)
+    assert (node.ready, node.unschedulable, node.is_marked, node.deleting) == (True, True, True, False)
+    assert problems == ()
+
+
+@pytest.mark.parametrize("conditions", [[], [{"type": "Ready", "status": "Unknown"}]])
+def test_a_node_is_ready_only_when_it_says_so(conditions: list[Any]) -> None:
+    ((node,), _) = decode_nodes([node_object(status={"conditions": conditions})])
+
+    assert not node.ready
+
+
+# --- broken objects
+
+
+@pytest.mark.parametrize(
+    ("change", "what"),
+    [
+        ({"spec": {"containers": [container(cpu="lots")]}}, "container 'main': resources.requests.cpu: 'lots' is not"),
+        ({"spec": {"containers": [container(gpu="-1")]}}, "is negative"),
+        ({"spec": {"containers": [container(cpu=True)]}}, "requests.cpu is True, expected a quantity"),
+        ({"spec": {"containers": "none"}}, "containers is 'none', expected a list"),
+        ({"spec": {"nodeSelector": {"tier": 1}}}, "nodeSelector[tier] is 1, expected a text"),
+        ({"spec": {"tolerations": [{"effect": "Sometimes"}]}}, "effect is 'Sometimes', expected one of NoSchedule"),
+        ({"spec": required({"matchExpressions": [expression("a", "Like", "b")]})}, "operator 'Like'"),
+        ({"spec": {"priority": "high"}}, "priority is 'high', expected a whole number"),
+        ({"status": {"phase": "Dreaming"}}, "status.phase is 'Dreaming'"),
+        ({"metadata": {"name": "web-1", "namespace": "default"}}, "creationTimestamp is None, expected a time"),
+        (
+            {"metadata": {"name": "web-1", "namespace": "default", "creationTimestamp": "yesterday"}},
+            "creationTimestamp is 'yesterday', expected a time such as",
+        ),
+    ],
+)
+def test_a_broken_pod_is_named_with_what_is_wrong_and_the_rest_goes_on(change: dict[str, Any], what: str) -> None:
+    whole = pod_object(name="whole")
+
+    pods, (problem,) = decode_pods([{**pod_object(), **change}, whole])
+
+    assert (problem.kind, problem.namespace, problem.name) == ("Pod", "default", "web-1")
+    assert what in problem.what
+    assert [pod.key.name for pod in pods] == ["web-1", "whole"]
+
+
+def test_a_broken_pod_that_waits_is_refused_with_its_fault() -> None:
+    ((pod,), _) = decode_pods([pod_object({"containers": [container(cpu="lots")]})])
+
+    assert pod.is_waiting
+    assert pod.placing.unsupported[0].startswith("unreadable: container 'main'")
+
+
+def test_a_broken_pod_that_runs_holds_its_node() -> None:
+    raw = pod_object({"nodeName": "node-1", "containers": "none"})
+    raw["status"] = {"phase": "Running"}
+
+    ((pod,), _) = decode_pods([raw])
+
+    assert (pod.node_name, pod.phase, pod.do_not_disrupt) == ("node-1", PodPhase.RUNNING, True)
+
+
+def test_a_broken_node_is_kept_without_room_so_that_its_machine_is_not_taken_for_lost() -> None:
+    broken = node_object(status={"allocatable": {"cpu": "lots"}})
+
+    (node, whole), (problem,) = decode_nodes([broken, node_object()])
+
+    assert "allocatable.cpu: 'lots' is not a quantity" in problem.what
+    assert (node.instance_id, node.allocatable, node.ready, node.unschedulable) == ("i-0123", Resources(), False, True)
+    assert node.do_not_disrupt
+    assert whole.ready
+
+
+@pytest.mark.parametrize("decode", [decode_pods, decode_nodes, decode_daemon_sets])
+def test_what_is_no_object_at_all_is_told_by_its_place(decode: Any) -> None:
+    values, (problem,) = decode([None])
+
+    assert values == ()
+    assert problem.name == "number 1 of the list"
+    assert "expected an object" in problem.what
+
+
+ANY_JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=6),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=6), inner, max_size=3),
+    max_leaves=8,
+)
+
+
+def _paths(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    below: list[tuple[Any, ...]] = [path]
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            below += _paths(inner, (*path, key))
+    elif isinstance(value, list):
+        for position, inner in enumerate(value):
+            below += _paths(inner, (*path, position))
+    return below
+
+
+FULL_POD = pod_object(
+    {
+        "nodeName": "n",
+        "nodeSelector": {"a": "b"},
+        "initContainers": [container(cpu="1", restart="Always")],
+        "overhead": {"cpu": "1"},
+        "resources": {"requests": {"cpu": "1"}},
+        "volumes": [{"name": "v", "emptyDir": {}}],
+        "topologySpreadConstraints": [{"whenUnsatisfiable": "DoNotSchedule"}],
+        "tolerations": [{"key": "a", "operator": "Exists", "value": "", "effect": "NoSchedule"}],
+        "priority": 1,
+        "schedulingGates": [{"name": "g"}],
+        "resourceClaims": [{"name": "c"}],
+        **required({"matchExpressions": [expression("a", "In", "b")], "matchFields": []}),
+    },
+    labels={"a": "b"},
+    annotations={"karpenter.sh/do-not-disrupt": "1h"},
+    ownerReferences=[{"kind": "ReplicaSet", "name": "r", "controller": True}],
+) | {
+    "status": {
+        "phase": "Running",
+        "startTime": "2026-11-30T12:00:00Z",
+        "containerStatuses": [{"name": "main", "resources": {"requests": {"cpu": "1"}}}],
+    }
+}
+FULL_NODE = node_object(
+    spec={"providerID": "p", "unschedulable": False, "taints": [{"key": "a", "value": "b", "effect": "NoExecute"}]}
+)
+FULL_DAEMON_SET = {"metadata": {"name": "d"}, "spec": {"template": {"spec": FULL_POD["spec"]}}}
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    case=st.sampled_from([(decode_pods, FULL_POD), (decode_nodes, FULL_NODE), (decode_daemon_sets, FULL_DAEMON_SET)]),
+    where=st.integers(min_value=0),
+    junk=ANY_JSON,
+)
+@example(case=(decode_pods, FULL_POD), where=1, junk={"name": []})
+def test_any_json_in_any_place_is_read_or_told_and_never_raises(case: Any, where: int, junk: Any) -> None:
+    decode, whole = case
+    broken = copy.deepcopy(whole)
+    paths = _paths(broken)
+    path = paths[where % len(paths)]
+    if path:
+        holder = broken
+        for step in path[:-1]:
+            holder = holder[step]
+        holder[path[-1]] = junk
+    else:
+        broken = junk
+
+    values, problems = decode([broken, whole])
+
+    assert len(problems) <= 1
+    assert values[-1] == decode([whole])[0][0]
+
+
+@settings(max_examples=100, deadline=None)
+@given(items=st.lists(ANY_JSON, max_size=3))
+def test_arbitrary_json_never_raises(items: list[Any]) -> None:
+    for decode in (decode_pods, decode_nodes, decode_daemon_sets):
+        values, problems = decode(items)
+        assert len(problems) <= len(items)
+        assert len(values) <= len(items)
