@@ -53,11 +53,12 @@ def _our_keys(file: str, content: bytes, findings: Findings) -> ObjectFindings |
             place = root.place if root is not None else Place(1, 1)
             findings.error(source.position(place), "missing-field", message, f"begin with config:, {NAMESPACE}:region:")
         return None
-    return _selected(config, ObjectFindings(findings, source, config))
+    place = root.key_places["config"] if isinstance(root, Fields) else config.place
+    return _selected(config, place, ObjectFindings(findings, source, config))
 
 
-def _selected(config: Fields, findings: ObjectFindings) -> ObjectFindings:
-    ours = Fields(config.place)
+def _selected(config: Fields, place: Place, findings: ObjectFindings) -> ObjectFindings:
+    ours = Fields(place)
     known = field_names(StackPart)
     for key, value in config.fields.items():
         namespace, colon, _ = key.partition(":")
