@@ -17,7 +17,7 @@ LISTS = {"/api/v1/pods": "pods", "/api/v1/nodes": "nodes", "/apis/apps/v1/daemon
 
 
 @define
-class ApiServer:
+class FakeApiServer:
     """What it holds. ``refusals`` are answers given instead, by method and path: (status, body); each is used once.
 
     A path that ends in ``?continue`` means the pages after the first. ``url`` and ``requests`` fill as it serves.
@@ -45,7 +45,7 @@ class ApiServer:
         waiting = self.refusals.get((method, parts.path + ("?continue" if "continue=" in parts.query else "")))
         if waiting:
             return waiting.pop(0)
-        if parts.path == "/version/":
+        if parts.path == "/version":
             return 200, {"major": "1", "minor": "33+", "gitVersion": "v1.33.1"}
         if parts.path in LISTS:
             return 200, self._page(getattr(self, LISTS[parts.path]), parse_qs(parts.query))
@@ -90,7 +90,7 @@ def kubeconfig_text(url: str) -> str:
 
 
 @contextmanager
-def serving(server: ApiServer) -> Iterator[ApiServer]:
+def serving(server: FakeApiServer) -> Iterator[FakeApiServer]:
     class Handler(BaseHTTPRequestHandler):
         def _answer(self) -> None:
             length = int(self.headers.get("Content-Length") or 0)

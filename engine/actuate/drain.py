@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
+from urllib.parse import quote
 
 from engine.actuate.failure import ActuationFailed
 from engine.model import labels as keys
@@ -12,9 +13,18 @@ from engine.model.constraint import TaintEffect
 from engine.model.eviction import Eviction, EvictionStatus
 from engine.model.pod import PodKey
 
-_TIMEOUT_SECONDS = (3.0, 30.0)
 _ATTEMPTS = 3
+_OK, _NOT_FOUND, _CONFLICT = 200, 404, 409
+_MERGE_PATCH = "application/merge-patch+json"
 _TAINT = {"key": keys.DISRUPTED_TAINT, "effect": TaintEffect.NO_SCHEDULE.value}
+
+
+class ApiConnection(Protocol):
+    """A way to an API server: the status and body of an answer, whatever it is; raises a Fault when there is none."""
+
+    def ask(
+        self, method: str, path: str, *, body: object = None, content_type: str = "application/json"
+    ) -> tuple[int, bytes]: ...
 
 
 class Drainer(Protocol):
@@ -31,120 +41,120 @@ class Drainer(Protocol):
 
 
 class KubernetesDrainer:
-    """On a real API server; ``core_api`` gives the official client's CoreV1Api, made when it is first needed."""
+    """On a real API server. Raises ActuationFailed when it refuses, and the connection's own Fault when it is silent."""
 
-    def __init__(self, core_api: Callable[[], Any]) -> None:
-        self._core_api = core_api
+    def __init__(self, api_server: ApiConnection) -> None:
+        self._api_server = api_server
 
     def mark(self, node_name: str) -> bool:
         """Cordon the node and taint it ``karpenter.sh/disrupted:NoSchedule``, both in one patch.
 
-        False when there is no such node. Raises ActuationFailed.
+        False when there is no such node.
         """
         return self._changed(node_name, lambda taints: [*taints, _TAINT], unschedulable=True)
 
     def unmark(self, node_name: str) -> bool:
-        """Undo ``mark``: the node takes pods again. False when there is no such node. Raises ActuationFailed."""
+        """Undo ``mark``: the node takes pods again. False when there is no such node."""
         return self._changed(node_name, lambda taints: taints, unschedulable=None)
 
     def evict(self, pods: Sequence[PodKey]) -> tuple[Eviction, ...]:
-        """Ask each pod to leave; one that is refused does not stop the next. Raises ActuationFailed on no answer."""
+        """Ask each pod to leave; one that is refused does not stop the next."""
         return tuple(self._evicted(pod) for pod in pods)
 
     def _changed(
         self, node_name: str, retainted: Callable[[list[Any]], list[Any]], *, unschedulable: bool | None
     ) -> bool:
         """Replace the node's taints, unless it changed since it was read: then look again."""
-        from kubernetes.client.exceptions import ApiException
-
-        with _Told(f"the change of node {node_name}"):
-            for attempt in range(1, _ATTEMPTS + 1):
-                try:
-                    node = json.loads(self._call("read_node", node_name).data)
-                    spec = node.get("spec", {})
-                    others = [taint for taint in spec.get("taints") or [] if taint.get("key") != keys.DISRUPTED_TAINT]
-                    wanted = retainted(others)
-                    if wanted == (spec.get("taints") or []) and bool(spec.get("unschedulable")) is bool(unschedulable):
-                        return True
-                    # Strategic merge would merge two lists of taints by key; the version makes it safe to replace them.
-                    change = {
-                        "metadata": {"resourceVersion": node["metadata"]["resourceVersion"]},
-                        "spec": {"unschedulable": unschedulable, "taints": wanted},
-                    }
-                    self._call("patch_node", node_name, change, _content_type="application/merge-patch+json")
+        path = f"/api/v1/nodes/{quote(node_name, safe='')}"
+        for attempt in range(1, _ATTEMPTS + 1):
+            status, body = self._api_server.ask("GET", path)
+            if status == _OK:
+                change = _change(_node(body, node_name), retainted, unschedulable=unschedulable)
+                if change is None:
                     return True
-                except ApiException as error:
-                    if error.status == 404:
-                        return False
-                    if error.status != 409 or attempt == _ATTEMPTS:
-                        raise
+                # A strategic merge would merge the taints by key; the version makes it safe to replace the list.
+                status, body = self._api_server.ask("PATCH", path, body=change, content_type=_MERGE_PATCH)
+            if status == _NOT_FOUND:
+                return False
+            if status == _OK:
+                return True
+            if status != _CONFLICT or attempt == _ATTEMPTS:
+                raise _refused(f"the change of node {node_name}", status, body)
         return False
 
     def _evicted(self, pod: PodKey) -> Eviction:
-        from kubernetes.client.exceptions import ApiException
-
-        body = {
+        namespace, name = quote(pod.namespace, safe=""), quote(pod.name, safe="")
+        request = {
             "apiVersion": "policy/v1",
             "kind": "Eviction",
             "metadata": {"name": pod.name, "namespace": pod.namespace},
         }
-        with _Told(f"the eviction of pod {pod}"):
-            try:
-                self._call("create_namespaced_pod_eviction", pod.name, pod.namespace, body)
-            except ApiException as error:
-                if error.status in (None, 0, 401):
-                    raise
-                return Eviction(pod, _status(error), _message(error))
-        return Eviction(pod, EvictionStatus.EVICTED)
-
-    def _call(self, method: str, *arguments: Any, **options: Any) -> Any:
-        call = getattr(self._core_api(), method)
-        return call(*arguments, _preload_content=False, _request_timeout=_TIMEOUT_SECONDS, **options)
+        path = f"/api/v1/namespaces/{namespace}/pods/{name}/eviction"
+        status, body = self._api_server.ask("POST", path, body=request)
+        if 200 <= status <= 299:
+            return Eviction(pod, EvictionStatus.EVICTED)
+        if status in (401, 403):
+            raise _refused(f"the eviction of pod {pod}", status, body)
+        message = _message(body)
+        return Eviction(pod, _eviction_status(status, message), message)
 
 
-class _Told:
-    """Errors of the client inside this block become ActuationFailed."""
+def _node(body: bytes, node_name: str) -> Any:
+    try:
+        node = json.loads(body)
+        return {"metadata": {"resourceVersion": node["metadata"]["resourceVersion"]}, "spec": node.get("spec") or {}}
+    except (ValueError, KeyError, TypeError, AttributeError):
+        raise ActuationFailed(
+            f"the API server's answer about node {node_name} is no node: {_message(body)}",
+            "check that the kubeconfig's server is a Kubernetes API server and not a proxy's page",
+        ) from None
 
-    def __init__(self, what: str) -> None:
-        self._what = what
 
-    def __enter__(self) -> None:
+def _change(
+    node: Any, retainted: Callable[[list[Any]], list[Any]], *, unschedulable: bool | None
+) -> dict[str, Any] | None:
+    """The patch that is wanted, None where the node is so already."""
+    spec = node["spec"]
+    taints = spec.get("taints") or []
+    wanted = retainted([taint for taint in taints if taint.get("key") != keys.DISRUPTED_TAINT])
+    if [*map(_essence, wanted)] == [*map(_essence, taints)] and bool(spec.get("unschedulable")) is bool(unschedulable):
         return None
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
-        from kubernetes.client.exceptions import ApiException
-        from urllib3.exceptions import HTTPError
-
-        if isinstance(error, ApiException):
-            hint = (
-                "give the user of the kubeconfig the right to patch nodes and to create pods/eviction"
-                if error.status in (401, 403)
-                else "run it again: a pass goes on from what it finds"
-            )
-            status = f" with {error.status}" if error.status else ""
-            raise ActuationFailed(f"the API server refused {self._what}{status}: {_message(error)}", hint) from None
-        if isinstance(error, HTTPError | OSError):
-            raise ActuationFailed(
-                f"the API server gave no answer to {self._what}: {error}",
-                "check `kubectl get nodes`, then run it again",
-            ) from None
+    return {
+        "metadata": {"resourceVersion": node["metadata"]["resourceVersion"]},
+        "spec": {"unschedulable": unschedulable, "taints": wanted},
+    }
 
 
-def _status(error: Any) -> EvictionStatus:
-    match error.status:
+def _essence(taint: Any) -> tuple[object, ...]:
+    """A taint without the time when it was added."""
+    return taint.get("key"), taint.get("value") or "", taint.get("effect")
+
+
+def _refused(what: str, status: int, body: bytes) -> ActuationFailed:
+    hint = (
+        "give the user of the kubeconfig the right to patch nodes and to create pods/eviction"
+        if status in (401, 403)
+        else "run it again: a pass goes on from what it finds"
+    )
+    return ActuationFailed(f"the API server refused {what} with {status}: {_message(body)}", hint)
+
+
+def _eviction_status(status: int, message: str) -> EvictionStatus:
+    match status:
         case 404:
             return EvictionStatus.GONE
         case 429:
             return EvictionStatus.REFUSED_BY_BUDGET
-        case 500 if "more than one PodDisruptionBudget" in _message(error):
+        case 500 if "more than one PodDisruptionBudget" in message:
             return EvictionStatus.SEVERAL_BUDGETS
     return EvictionStatus.FAILED
 
 
-def _message(error: Any) -> str:
+def _message(body: bytes) -> str:
+    """What the API server says, with the causes, which name the budget."""
     try:
-        told = json.loads(error.body)
+        told = json.loads(body)
         causes = (told.get("details") or {}).get("causes") or []
         return "; ".join([told["message"], *(cause["message"] for cause in causes)])
     except (ValueError, TypeError, KeyError, AttributeError):
-        return str(error.reason)
+        return body[:200].decode(errors="replace").strip()

@@ -50,7 +50,7 @@ def assemble(workspace: Workspace, name: str) -> Ports:
         environment, cluster, drainer = sandboxed.parts(workspace, environment, environment.sandbox)
     else:
         kubernetes = KubernetesCluster(environment.cluster.kubeconfig, environment.cluster.context)
-        cluster, drainer = _Unprompted(kubernetes), KubernetesDrainer(kubernetes.core_api)
+        cluster, drainer = _Unprompted(kubernetes), KubernetesDrainer(kubernetes.api_server)
     return Ports(
         workspace=workspace,
         environment=environment,

@@ -12,8 +12,9 @@ from engine.actuate.drain import KubernetesDrainer
 from engine.actuate.failure import ActuationFailed
 from engine.model.eviction import EvictionStatus
 from engine.model.pod import PodKey
-from engine.observe.cluster import KubernetesCluster
-from tests.kubernetes_server import ApiServer, serving
+from engine.observe.api_server import ApiServer
+from engine.observe.failure import ObservationFailed
+from tests.kubernetes_server import FakeApiServer, serving
 
 DISRUPTED = {"key": "karpenter.sh/disrupted", "effect": "NoSchedule"}
 GPU = {"key": "nvidia.com/gpu", "effect": "NoSchedule"}
@@ -22,23 +23,23 @@ EVICTION = "/api/v1/namespaces/default/pods/web-1/eviction"
 
 
 @pytest.fixture
-def server() -> Iterator[ApiServer]:
+def server() -> Iterator[FakeApiServer]:
     node = {"metadata": {"name": "node-1", "resourceVersion": "7"}, "spec": {"taints": [GPU]}}
-    with serving(ApiServer(nodes=[node])) as started:
+    with serving(FakeApiServer(nodes=[node])) as started:
         yield started
 
 
 @pytest.fixture
-def drainer(server: ApiServer, tmp_path: Path) -> KubernetesDrainer:
-    return KubernetesDrainer(KubernetesCluster(server.kubeconfig(tmp_path)).core_api)
+def drainer(server: FakeApiServer, tmp_path: Path) -> KubernetesDrainer:
+    return KubernetesDrainer(ApiServer(server.kubeconfig(tmp_path)))
 
 
-def writes(server: ApiServer) -> list[Any]:
+def writes(server: FakeApiServer) -> list[Any]:
     return [body for method, _, body in server.requests if method != "GET"]
 
 
 def test_marking_cordons_and_taints_in_one_patch_of_the_version_that_was_read(
-    server: ApiServer, drainer: KubernetesDrainer
+    server: FakeApiServer, drainer: KubernetesDrainer
 ) -> None:
     assert drainer.mark("node-1")
 
@@ -47,21 +48,21 @@ def test_marking_cordons_and_taints_in_one_patch_of_the_version_that_was_read(
     ]
 
 
-def test_a_node_that_is_marked_already_is_left_as_it_is(server: ApiServer, drainer: KubernetesDrainer) -> None:
+def test_a_node_that_is_marked_already_is_left_as_it_is(server: FakeApiServer, drainer: KubernetesDrainer) -> None:
     drainer.mark("node-1")
     assert drainer.mark("node-1")
 
     assert len(writes(server)) == 1
 
 
-def test_unmarking_restores_the_node(server: ApiServer, drainer: KubernetesDrainer) -> None:
+def test_unmarking_restores_the_node(server: FakeApiServer, drainer: KubernetesDrainer) -> None:
     drainer.mark("node-1")
     assert drainer.unmark("node-1")
 
     assert server.nodes[0]["spec"] == {"taints": [GPU]}
 
 
-def test_a_node_that_changed_meanwhile_is_read_again(server: ApiServer, drainer: KubernetesDrainer) -> None:
+def test_a_node_that_changed_meanwhile_is_read_again(server: FakeApiServer, drainer: KubernetesDrainer) -> None:
     server.refuse("PATCH", NODE, 409, "the object has been modified")
 
     assert drainer.mark("node-1")
@@ -73,7 +74,7 @@ def test_a_node_that_is_gone_is_told(drainer: KubernetesDrainer) -> None:
     assert not drainer.unmark("node-9")
 
 
-def test_a_refused_change_is_a_failure_with_advice(server: ApiServer, drainer: KubernetesDrainer) -> None:
+def test_a_refused_change_is_a_failure_with_advice(server: FakeApiServer, drainer: KubernetesDrainer) -> None:
     server.refuse("PATCH", NODE, 403, "you may not")
 
     with pytest.raises(ActuationFailed, match="change of node node-1 with 403: you may not") as caught:
@@ -82,7 +83,14 @@ def test_a_refused_change_is_a_failure_with_advice(server: ApiServer, drainer: K
     assert "patch nodes" in caught.value.hints[0]
 
 
-def test_a_pod_is_evicted_through_the_eviction_api(server: ApiServer, drainer: KubernetesDrainer) -> None:
+def test_a_page_that_is_no_node_is_a_failure(server: FakeApiServer, drainer: KubernetesDrainer) -> None:
+    server.refusals["GET", NODE] = [(200, "<html>log in</html>")]
+
+    with pytest.raises(ActuationFailed, match="is no node: <html>"):
+        drainer.mark("node-1")
+
+
+def test_a_pod_is_evicted_through_the_eviction_api(server: FakeApiServer, drainer: KubernetesDrainer) -> None:
     (eviction,) = drainer.evict([PodKey("default", "web-1")])
 
     assert eviction.status is EvictionStatus.EVICTED
@@ -112,7 +120,7 @@ def test_a_pod_is_evicted_through_the_eviction_api(server: ApiServer, drainer: K
     ],
 )
 def test_a_refused_eviction_is_a_value_and_does_not_stop_the_next(
-    server: ApiServer,
+    server: FakeApiServer,
     drainer: KubernetesDrainer,
     status: int,
     message: str,
@@ -130,8 +138,8 @@ def test_a_refused_eviction_is_a_value_and_does_not_stop_the_next(
 
 
 def test_no_answer_is_a_failure(unused_port: int, tmp_path: Path) -> None:
-    nowhere = ApiServer(url=f"http://127.0.0.1:{unused_port}")
-    drainer = KubernetesDrainer(KubernetesCluster(nowhere.kubeconfig(tmp_path)).core_api)
+    nowhere = FakeApiServer(url=f"http://127.0.0.1:{unused_port}")
+    drainer = KubernetesDrainer(ApiServer(nowhere.kubeconfig(tmp_path)))
 
-    with pytest.raises(ActuationFailed, match="no answer to the eviction of pod default/web-1"):
+    with pytest.raises(ObservationFailed, match=r"no answer to POST .*/web-1/eviction"):
         drainer.evict([PodKey("default", "web-1")])

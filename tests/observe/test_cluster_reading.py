@@ -11,17 +11,17 @@ import pytest
 from engine.observe.cluster import PAGE, KubernetesCluster
 from engine.observe.failure import ObservationFailed
 from tests.builders import NOON
-from tests.kubernetes_server import ApiServer, kubeconfig_text, serving
+from tests.kubernetes_server import FakeApiServer, kubeconfig_text, serving
 from tests.observe.test_decoding import FULL_DAEMON_SET, node_object, pod_object
 
 
 @pytest.fixture
-def server() -> Iterator[ApiServer]:
-    with serving(ApiServer()) as started:
+def server() -> Iterator[FakeApiServer]:
+    with serving(FakeApiServer()) as started:
         yield started
 
 
-def test_every_page_of_every_list_is_read(server: ApiServer, tmp_path: Path) -> None:
+def test_every_page_of_every_list_is_read(server: FakeApiServer, tmp_path: Path) -> None:
     server.pods = [pod_object(name=f"web-{number}") for number in range(2 * PAGE + 1)]
     server.nodes = [node_object()]
     server.daemonsets = [FULL_DAEMON_SET]
@@ -34,7 +34,7 @@ def test_every_page_of_every_list_is_read(server: ApiServer, tmp_path: Path) -> 
     assert facts.problems == ()
 
 
-def test_a_broken_object_is_a_problem_and_no_failure(server: ApiServer, tmp_path: Path) -> None:
+def test_a_broken_object_is_a_problem_and_no_failure(server: FakeApiServer, tmp_path: Path) -> None:
     server.pods = [pod_object({"containers": 7}), pod_object(name="whole")]
 
     facts = KubernetesCluster(server.kubeconfig(tmp_path)).read()
@@ -43,7 +43,7 @@ def test_a_broken_object_is_a_problem_and_no_failure(server: ApiServer, tmp_path
     assert len(facts.pods) == 2
 
 
-def test_the_readers_clock_ends_durations(server: ApiServer, tmp_path: Path) -> None:
+def test_the_readers_clock_ends_durations(server: FakeApiServer, tmp_path: Path) -> None:
     server.pods = [pod_object(None, annotations={"karpenter.sh/do-not-disrupt": "1h"})]
 
     facts = KubernetesCluster(server.kubeconfig(tmp_path), now=lambda: NOON + timedelta(hours=2)).read()
@@ -51,7 +51,7 @@ def test_the_readers_clock_ends_durations(server: ApiServer, tmp_path: Path) -> 
     assert not facts.pods[0].do_not_disrupt
 
 
-def test_a_read_that_is_cut_short_is_a_failed_read(server: ApiServer, tmp_path: Path) -> None:
+def test_a_read_that_is_cut_short_is_a_failed_read(server: FakeApiServer, tmp_path: Path) -> None:
     server.pods = [pod_object(name=f"web-{number}") for number in range(PAGE + 1)]
     server.refuse("GET", "/api/v1/pods?continue", 410, "the provided continue parameter is too old")
 
@@ -65,7 +65,7 @@ def test_a_read_that_is_cut_short_is_a_failed_read(server: ApiServer, tmp_path: 
     ("status", "advice"), [(401, "log in again"), (403, "ClusterRole that may read the list of nodes")]
 )
 def test_a_refusal_says_what_was_refused_and_what_to_do(
-    server: ApiServer, tmp_path: Path, status: int, advice: str
+    server: FakeApiServer, tmp_path: Path, status: int, advice: str
 ) -> None:
     server.refuse("GET", "/api/v1/nodes", status, "you may not")
 
@@ -78,7 +78,7 @@ def test_a_refusal_says_what_was_refused_and_what_to_do(
 
 @pytest.mark.parametrize("answer", ["<html>log in</html>", [], {"items": "all"}])
 def test_an_answer_that_is_no_list_is_a_failed_read_and_not_an_empty_cluster(
-    server: ApiServer, tmp_path: Path, answer: object
+    server: FakeApiServer, tmp_path: Path, answer: object
 ) -> None:
     server.refusals["GET", "/api/v1/nodes"] = [(200, answer)]
 
@@ -86,7 +86,7 @@ def test_an_answer_that_is_no_list_is_a_failed_read_and_not_an_empty_cluster(
         KubernetesCluster(server.kubeconfig(tmp_path)).read()
 
 
-def test_an_empty_cluster_is_empty(server: ApiServer, tmp_path: Path) -> None:
+def test_an_empty_cluster_is_empty(server: FakeApiServer, tmp_path: Path) -> None:
     facts = KubernetesCluster(server.kubeconfig(tmp_path)).read()
 
     assert (facts.pods, facts.nodes, facts.daemon_sets, facts.problems) == ((), (), (), ())
@@ -118,10 +118,10 @@ def test_a_broken_kubeconfig_is_no_traceback(tmp_path: Path, content: str) -> No
         KubernetesCluster(str(file)).read()
 
 
-def test_a_context_that_does_not_exist_is_named(server: ApiServer, tmp_path: Path) -> None:
+def test_a_context_that_does_not_exist_is_named(server: FakeApiServer, tmp_path: Path) -> None:
     with pytest.raises(ObservationFailed, match="with the context prod"):
         KubernetesCluster(server.kubeconfig(tmp_path), context="prod").read()
 
 
-def test_the_clusters_release_is_read_without_the_plus_of_eks(server: ApiServer, tmp_path: Path) -> None:
+def test_the_clusters_release_is_read_without_the_plus_of_eks(server: FakeApiServer, tmp_path: Path) -> None:
     assert KubernetesCluster(server.kubeconfig(tmp_path)).kubernetes_version() == "1.33"
