@@ -41,7 +41,7 @@ class Drainer(Protocol):
 
 
 class KubernetesDrainer:
-    """On a real API server. Raises ActuationFailed when it refuses, and the connection's own Fault when it is silent."""
+    """On a real API server. Raises ActuationFailed when it refuses, the connection's own Fault when it is silent."""
 
     def __init__(self, api_server: ApiConnection) -> None:
         self._api_server = api_server
