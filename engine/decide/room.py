@@ -53,17 +53,13 @@ def _on_claim(sighting: Sighting, now: datetime) -> _Ground | None:
         return _Ground(None, claim, claim.labels, claim.taints, claim.allocatable, ())
     if not _is_open(node):
         return None
+    # A kubelet knows nothing of its instance type's labels. A node that lacks some is labelled, not doubled.
+    labels = {**claim.labels, **node.labels}
     if not sighting.is_initialized and sighting.is_young(now):
-        return _Ground(
-            node=node,
-            claim=claim,
-            # Its own labels and taints may not all be there yet.
-            labels={**claim.labels, **node.labels},
-            taints=_united(claim.taints, (taint for taint in node.taints if not is_passing(taint, claim))),
-            allocatable=sighting.expected_allocatable(),
-            pods=sighting.pods,
-        )
-    return _Ground(node, claim, node.labels, node.taints, node.allocatable, sighting.pods) if node.ready else None
+        lasting = (taint for taint in node.taints if not is_passing(taint, claim))
+        taints = tuple(dict.fromkeys((*claim.taints, *lasting)))
+        return _Ground(node, claim, labels, taints, sighting.expected_allocatable(), sighting.pods)
+    return _Ground(node, claim, labels, node.taints, node.allocatable, sighting.pods) if node.ready else None
 
 
 def _on_foreign(node: Node, pods: tuple[Pod, ...]) -> _Ground | None:
@@ -74,10 +70,6 @@ def _on_foreign(node: Node, pods: tuple[Pod, ...]) -> _Ground | None:
 
 def _is_open(node: Node) -> bool:
     return not (node.unschedulable or node.deleting or node.is_marked)
-
-
-def _united(first: tuple[Taint, ...], more: Iterable[Taint]) -> tuple[Taint, ...]:
-    return tuple(dict.fromkeys((*first, *more)))
 
 
 def _existing(ground: _Ground, daemons: _DaemonsToCome, accelerated: set[str]) -> ExistingNode:

@@ -6,17 +6,19 @@ import re
 
 from attrs import evolve
 
+from engine.decide.launches import launches
 from engine.model import labels as keys
 from engine.model.canonical import canonical_json, from_json
 from engine.model.environment import Network, NetworkMode
-from engine.model.ledger import Ledger
+from engine.model.ledger import Ledger, Unavailable
 from engine.model.node import InstanceState
 from engine.model.outcome import ClaimOutcome, OutcomeStatus
 from engine.model.plan import LaunchReason, Plan, RemovalPhase
 from engine.model.policy import Budget, Disruption, DisruptionReason
 from engine.model.quantity import NVIDIA_GPU
-from engine.model.refusal import BaseCapacity, InUse, LimitReached, NotInitialized, PoolUnknown
+from engine.model.refusal import BaseCapacity, BudgetExhausted, InUse, LimitReached, NotInitialized, PoolUnknown
 from engine.model.snapshot import CloudFacts, ResolvedSubnet
+from engine.scheduling.problem import NewNode
 from tests.builders import (
     G5_XLARGE,
     M5_LARGE,
@@ -27,6 +29,7 @@ from tests.builders import (
     minutes,
     node_class,
     node_pool,
+    option,
     pod,
     taint,
     toleration,
@@ -266,7 +269,7 @@ def test_a_record_is_carried_into_the_next_document_while_its_machine_lives() ->
 def test_a_refused_launch_leaves_by_a_record_and_the_next_offering_is_tried() -> None:
     one = world()
     first = one.decide()
-    one.apply(evolve(first))
+    one.apply(first)
     one.instances.clear()
     one.ledger = evolve(one.ledger, outcomes=refused(first), instance_ids={})
     plan = one.decide()
@@ -320,10 +323,41 @@ def test_a_lost_machine_counts_against_the_budget() -> None:
     pool = node_pool(disruption=Disruption(consolidate_after=minutes(0), budgets=(Budget(nodes=1),)))
     one = world(pods=3, pool=pool)
     one.turn()
-    for each in sorted(one.pods.values(), key=lambda each: each.key):
-        one.finish([each])
-    one.lose(sorted(claim.name for claim in one.document.claims)[0])  # type: ignore[union-attr]
+    one.finish(list(one.pods.values()))
+    one.lose(min(claim.name for claim in one.document.claims))  # type: ignore[union-attr]
     assert [each.record.reason for each in one.decide().removals] == [DisruptionReason.LOST]
+
+
+def test_a_lost_machine_whose_node_lingers_leaves_once() -> None:
+    one = world(pods=2, pool=node_pool(disruption=AT_ONCE))
+    one.turn()
+    one.finish(list(one.pods.values()))
+    lingering = dict(one.nodes)
+    name = min(claim.name for claim in one.document.claims)  # type: ignore[union-attr]
+    one.lose(name)
+    plan = one.decide(nodes=tuple(lingering.values()))
+    assert [each.record.reason for each in plan.removals if each.record.claim == name] == [DisruptionReason.LOST]
+    assert len(plan.removals) == 2
+
+
+def test_a_marked_node_in_use_counts_against_the_budget() -> None:
+    pool = node_pool(disruption=Disruption(consolidate_after=minutes(0), budgets=(Budget(nodes=1),)))
+    one = world(pods=2, pool=pool)
+    one.turn()
+    used, spare = sorted(one.pods.values(), key=lambda each: each.key)
+    one.finish([spare])
+    assert len(one.decide().removals) == 1
+    one.mark(used.node_name or "")
+    plan = one.decide()
+    assert plan.removals == ()
+    assert {type(kept.reason) for kept in plan.kept} == {InUse, BudgetExhausted}
+
+
+def test_the_order_of_new_nodes_changes_no_name() -> None:
+    one = world()
+    seen, rules, stack = one.snapshot(), one.policy, one.environment
+    kinds = [NewNode("gpu", option(kind), ()) for kind in (G5_XLARGE, M5_LARGE)]
+    assert launches(kinds, seen, rules, stack) == launches(reversed(kinds), seen, rules, stack)
 
 
 def test_an_empty_read_removes_nothing() -> None:
@@ -414,15 +448,8 @@ def test_a_launch_that_came_clears_its_offerings_refusals() -> None:
     plan = one.turn()
     inputs = plan.launches[0].claim.inputs
     key = f"{inputs.instance_type}/{inputs.zone}/{inputs.capacity_type}"
-    barred = evolve(Ledger(), unavailable={key: _refusal()}, instance_ids={})
-    one.ledger = barred
-    assert one.decide().ledger.unavailable == {}
-
-
-def _refusal() -> object:
-    from engine.model.ledger import Unavailable
-
-    return Unavailable(until=NOON, refusals=3, code="InsufficientInstanceCapacity")
+    barred = Ledger(unavailable={key: Unavailable(until=NOON, refusals=3, code="InsufficientInstanceCapacity")})
+    assert one.decide(ledger=barred).ledger.unavailable == {}
 
 
 def test_a_plan_comes_back_from_its_json() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 import pytest
 from attrs import evolve
@@ -37,10 +38,10 @@ def record(claim: str = "gpu-9", reason: DisruptionReason = DisruptionReason.EMP
     return RemovalRecord(claim=claim, node_pool="gpu", reason=reason, rule="gpu: test", since=NOON, usd_per_hour=usd(1))
 
 
-def fleet(instances: Iterable[Instance] = (), nodes: Iterable[Node] = (), **more: object) -> Fleet:
+def fleet(instances: Iterable[Instance] = (), nodes: Iterable[Node] = (), **more: Any) -> Fleet:
     published = more.pop("document", document(ONE))
     absent = more.pop("absent", ())
-    cloud = CloudFacts(instances=tuple(instances), absent_claims=tuple(absent))  # type: ignore[arg-type]
+    cloud = CloudFacts(instances=tuple(instances), absent_claims=tuple(absent))
     return match(snapshot(nodes=nodes, cloud=cloud, document=published, **more))
 
 
@@ -50,9 +51,10 @@ def only(found: Fleet) -> Sighting:
 
 
 def test_a_node_belongs_to_the_claim_whose_tag_its_instance_carries() -> None:
-    found = fleet([instance()], [node("n", instance_id="i-1"), node("other", instance_id="i-2")])
+    nodes = [node("z", instance_id="i-3"), node("n", instance_id="i-1"), node("a", instance_id="i-2")]
+    found = fleet([instance()], nodes)
     assert only(found).node == node("n", instance_id="i-1")
-    assert [each.name for each in found.foreign_nodes] == ["other"]
+    assert [each.name for each in found.foreign_nodes] == ["a", "z"]
 
 
 def test_an_empty_read_of_instances_loses_neither_claim_nor_node() -> None:
@@ -69,7 +71,7 @@ def test_a_node_without_provider_id_belongs_to_nobody() -> None:
 
 def test_of_two_live_instances_the_recorded_one_is_the_claims() -> None:
     doubled = [instance(id_="i-1"), instance(id_="i-2", after=1)]
-    assert only(fleet(doubled)).instance == doubled[0]
+    assert only(fleet(doubled)).instance == only(fleet(reversed(doubled))).instance == doubled[0]
     assert only(fleet(doubled, ledger=Ledger(instance_ids={"gpu-1": "i-2"}))).instance == doubled[1]
 
 
@@ -130,7 +132,7 @@ def test_a_node_is_young_for_the_grace_and_no_longer() -> None:
     assert not sighting.is_young(NOON + GRACE)
 
 
-def leaving(*removals: RemovalRecord, settled: int = 0, **more: object) -> list[tuple[str, bool]]:
+def leaving(*removals: RemovalRecord, settled: int = 0, **more: Any) -> list[tuple[str, bool]]:
     found = fleet(document=document(ONE, version=5, removals=removals), ledger=Ledger(settled_version=settled), **more)
     return [(each.record.claim, each.may_run) for each in found.leaving]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Iterable
+from typing import Any, TypeVar
 
 from attrs import evolve
 from hypothesis import HealthCheck, given, settings
@@ -25,6 +26,7 @@ from tests.builders import daemon_set, minutes, node_class, node_pool, pod, requ
 from tests.decide.world import World, policy
 
 SMALL = settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+T = TypeVar("T")
 NAMES = ("cpu", "gpu", "spot")
 
 budgets = st.lists(
@@ -40,7 +42,7 @@ disruptions = st.builds(
     consolidate_after=st.sampled_from([None, minutes(0), minutes(15)]),
     budgets=budgets,
 )
-limits = st.one_of(
+limits: st.SearchStrategy[dict[str, Any]] = st.one_of(
     st.just({}),
     st.fixed_dictionaries({NVIDIA_GPU: st.integers(0, 6)}),
     st.fixed_dictionaries({NODES: st.integers(0, 4), "cpu": st.integers(0, 64)}),
@@ -49,6 +51,7 @@ limits = st.one_of(
 
 @st.composite
 def pools(draw: st.DrawFn) -> tuple[NodePool, ...]:
+    base: st.SearchStrategy[dict[str, Any]] = st.sampled_from([{}, {"min_nodes": 1}, {"min_nodes": 2}, {"replicas": 1}])
     names = draw(st.lists(st.sampled_from(NAMES), min_size=1, max_size=3, unique=True))
     return tuple(
         node_pool(
@@ -62,7 +65,7 @@ def pools(draw: st.DrawFn) -> tuple[NodePool, ...]:
             taints=draw(st.sampled_from([(), (taint("team", "a"),)])),
             limits=draw(limits),
             disruption=draw(disruptions),
-            **draw(st.sampled_from([{}, {"min_nodes": 1}, {"min_nodes": 2}, {"replicas": 1}])),
+            **draw(base),
         )
         for name in names
     )
@@ -113,7 +116,7 @@ def _key(one: Pod) -> str:
     return str(one.key)
 
 
-def shuffled(items: Iterable[object], dice: random.Random) -> tuple[object, ...]:
+def shuffled(items: Iterable[T], dice: random.Random) -> tuple[T, ...]:
     mixed = list(items)
     dice.shuffle(mixed)
     return tuple(mixed)
@@ -132,10 +135,10 @@ def shuffled_snapshot(seen: Snapshot, dice: random.Random) -> Snapshot:
         cloud=evolve(cloud, instances=shuffled(cloud.instances, dice)),
         document=document,
         ledger=Ledger(
-            unavailable=dict(shuffled(ledger.unavailable.items(), dice)),  # type: ignore[arg-type]
-            empty_since=dict(shuffled(ledger.empty_since.items(), dice)),  # type: ignore[arg-type]
-            instance_ids=dict(shuffled(ledger.instance_ids.items(), dice)),  # type: ignore[arg-type]
-            outcomes=shuffled(ledger.outcomes, dice),  # type: ignore[arg-type]
+            unavailable=dict(shuffled(ledger.unavailable.items(), dice)),
+            empty_since=dict(shuffled(ledger.empty_since.items(), dice)),
+            instance_ids=dict(shuffled(ledger.instance_ids.items(), dice)),
+            outcomes=shuffled(ledger.outcomes, dice),
             settled_version=ledger.settled_version,
         ),
     )

@@ -93,6 +93,11 @@ def test_a_node_that_is_coming_up_counts_as_what_it_will_be() -> None:
     assert set(room.taints) == {taint("gpu"), taint("extra")}
 
 
+def test_a_node_that_its_types_labels_have_not_reached_counts_as_having_them() -> None:
+    (room,) = rooms(of_one(nodes=[evolve(UP, labels={keys.ZONE: "us-east-1c", "mine": "yes"})]))
+    assert room.labels == {**ONE.labels, keys.ZONE: "us-east-1c", "mine": "yes"}
+
+
 def test_a_node_that_stays_unready_is_given_up_on() -> None:
     late = evolve(of_one(nodes=[evolve(UP, ready=False)]), taken_at=NOON + minutes(15))
     assert rooms(late) == []

@@ -33,7 +33,7 @@ def policy(*pools: object, **more: object) -> Policy:
 
 
 class World:
-    """``refuses`` says of each launch whether EC2 has no capacity for it; ``loses`` whether a deletion fails."""
+    """``refuses`` says of each launch whether EC2 has no capacity for it; ``keeps`` whether a deletion fails."""
 
     def __init__(
         self,
@@ -102,7 +102,7 @@ class World:
         self.ledger = plan.ledger
         for removal in plan.removals:
             if removal.phase is RemovalPhase.MARK:
-                self._mark(removal.record.node or "")
+                self.mark(removal.record.node or "")
         document = plan.document
         if document.version == (self.document.version if self.document else 0):
             return
@@ -145,8 +145,13 @@ class World:
             self.pods.pop(pod.key, None)
 
     def lose(self, claim: str) -> None:
-        """The machine dies, its node with it; its pods are made anew elsewhere."""
+        """The machine dies, its node with it; its pods wait again."""
         self._terminate(claim)
+
+    def mark(self, name: str) -> None:
+        node = self.nodes[name]
+        mark = taint(keys.DISRUPTED_TAINT)
+        self.nodes[name] = evolve(node, unschedulable=True, taints=(*node.taints, mark))
 
     def running(self) -> list[Instance]:
         return [instance for instance in self.instances.values() if instance.is_alive]
@@ -195,8 +200,3 @@ class World:
                 for key, pod in self.pods.items():
                     if pod.node_name == gone:
                         self.pods[key] = evolve(pod, node_name=None, phase=PodPhase.PENDING)
-
-    def _mark(self, name: str) -> None:
-        node = self.nodes[name]
-        mark = taint(keys.DISRUPTED_TAINT)
-        self.nodes[name] = evolve(node, unschedulable=True, taints=(*node.taints, mark))
