@@ -116,11 +116,7 @@ def pools(draw: st.DrawFn, name: str) -> PoolState:
         open_to_all_pods=draw(st.booleans()),
         replicas=draw(st.integers(0, 2)) if static else None,
         min_nodes=draw(st.sampled_from([0, 0, 1, 2])),
-        limits=draw(
-            st.sampled_from(
-                [{}, {}, {"cpu": "16"}, {"nvidia.com/gpu": 2}, {"nodes": 2}, {"memory": "64Gi", "nodes": 3}]
-            )
-        ),
+        limits=limits,
     )
     chosen = draw(st.lists(st.sampled_from(_TYPES), unique_by=lambda kind: kind.name, max_size=4))
     drawn = pool_state(pool, types=chosen, zones=(_ZONE_A, _ZONE_B), capacity_types=(keys.ON_DEMAND, keys.SPOT))
