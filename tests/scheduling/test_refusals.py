@@ -1,0 +1,187 @@
+"""Every pod that gets nothing hears from every pool why, with numbers, the nearest miss first."""
+
+from __future__ import annotations
+
+import pytest
+
+from engine.model import labels as keys
+from engine.model.ledger import Unavailable
+from engine.model.pod import Pod
+from engine.model.refusal import (
+    AcceleratorNotOffered,
+    GpuPoolClosed,
+    NoOffering,
+    NoPermittedType,
+    NoTypeFits,
+    OfferingsUnavailable,
+    PoolIsStatic,
+    PoolNotReady,
+    Refusal,
+    RequirementMismatch,
+    TaintNotTolerated,
+    UnsupportedConstraint,
+)
+from engine.scheduling.problem import PoolState, Problem
+from engine.scheduling.solve import solve
+from tests.builders import (
+    G4AD_2XLARGE,
+    G5_12XLARGE,
+    G5_XLARGE,
+    M5_LARGE,
+    NOON,
+    daemon_set,
+    minutes,
+    node_pool,
+    option,
+    pod,
+    pool_state,
+    requirement,
+    taint,
+)
+
+GIB = 2**30
+_ZONE_TERMS = [
+    (requirement(keys.INSTANCE_TYPE, "In", "m5.large"),),
+    (requirement(keys.ZONE, "In", "us-east-1a"), requirement(keys.CAPACITY_TYPE, "In", "spot")),
+]
+
+
+def told(waiting: Pod, *pools: PoolState, **more: object) -> list[tuple[str, Refusal]]:
+    """Each refusal of the one pod with its pool."""
+    unplaced = solve(Problem((waiting,), (), pools, **more)).unplaced  # type: ignore[arg-type]
+    return [(each.node_pool, each.refusal) for each in unplaced[0].refusals]
+
+
+def why(waiting: Pod, state: PoolState, **more: object) -> Refusal:
+    return told(waiting, state, **more)[0][1]
+
+
+@pytest.mark.parametrize(
+    ("waiting", "state", "refusal"),
+    [
+        (pod(gpu=1), pool_state(node_pool(taints=[taint("gpu", "true")])), TaintNotTolerated("gpu=true:NoSchedule")),
+        (
+            pod(gpu=1, selector={keys.ZONE: "us-east-1b"}),
+            pool_state(),
+            RequirementMismatch(keys.ZONE, wanted="us-east-1b", offered="us-east-1a"),
+        ),
+        (
+            pod(gpu=1, selector={"accelerator": "l40s"}),
+            pool_state(),
+            RequirementMismatch("accelerator", wanted="l40s", offered=""),
+        ),
+        (
+            pod(gpu=1, affinity=[(requirement(keys.INSTANCE_GPU_MEMORY, "Gt", "40000"),)]),
+            pool_state(),
+            RequirementMismatch(keys.INSTANCE_GPU_MEMORY, wanted="at least 40001", offered="24576"),
+        ),
+        # Of two terms the one that came further is told.
+        (
+            pod(gpu=1, affinity=_ZONE_TERMS),
+            pool_state(),
+            RequirementMismatch(keys.CAPACITY_TYPE, wanted="spot", offered="on-demand"),
+        ),
+        # Each is offered, but not together.
+        (
+            pod(gpu=1, selector={keys.ZONE: "us-east-1b", keys.INSTANCE_TYPE: "g5.12xlarge"}),
+            pool_state(options=[option(G5_12XLARGE), option(G5_XLARGE, zone="us-east-1b")]),
+            NoPermittedType(f"{keys.ZONE} In us-east-1b"),
+        ),
+        (
+            pod(resources={"nvidia.com/gpu": 1}),
+            pool_state(types=[G4AD_2XLARGE]),
+            AcceleratorNotOffered("nvidia.com/gpu", offered=("amd.com/gpu",), families=("g4ad",)),
+        ),
+        (pod(gpu=1), pool_state(types=[M5_LARGE]), AcceleratorNotOffered("nvidia.com/gpu", offered=())),
+        (pod(), pool_state(), GpuPoolClosed()),
+        (
+            pod(gpu=8),
+            pool_state(),
+            NoTypeFits("nvidia.com/gpu", needed=8, largest=4, largest_type="g5.12xlarge"),
+        ),
+        (
+            pod(gpu=1, memory="500Gi"),
+            pool_state(types=[G5_XLARGE]),
+            NoTypeFits("memory", needed=500 * GIB, largest=16 * GIB, largest_type="g5.xlarge"),
+        ),
+        # Four GPUs leave only the 12xlarge, whose cpu is what lacks.
+        (
+            pod(gpu=4, cpu="64"),
+            pool_state(),
+            NoTypeFits("cpu", needed=64_000, largest=48_000, largest_type="g5.12xlarge"),
+        ),
+        (pod(gpu=1), pool_state(prices={}), NoOffering(types=3, unpriced=3)),
+        (pod(gpu=1), pool_state(node_pool(replicas=0)), PoolIsStatic()),
+        (pod(gpu=1), pool_state(not_ready=PoolNotReady("no subnet matches")), PoolNotReady("no subnet matches")),
+        (pod(gpu=1), pool_state(options=[], not_ready=PoolNotReady("no class")), PoolNotReady("no class")),
+        (
+            pod(gpu=1),
+            pool_state(node_pool(requirements=[requirement(keys.ARCH, "In", "s390x")]), options=[]),
+            NoPermittedType(f"{keys.ARCH} In s390x"),
+        ),
+        (pod(gpu=1), pool_state(options=[], no_options=NoOffering(2, 0)), NoOffering(types=2, unpriced=0)),
+    ],
+)
+def test_the_first_constraint_that_decides_is_told_with_its_numbers(
+    waiting: Pod, state: PoolState, refusal: Refusal
+) -> None:
+    assert why(waiting, state) == refusal
+
+
+def test_what_daemons_take_is_told_with_the_largest_type() -> None:
+    refusal = why(pod(cpu="4", gpu=1), pool_state(types=[G5_XLARGE]), daemon_sets=(daemon_set(cpu="500m"),))
+    assert refusal == NoTypeFits("cpu", needed=4000, largest=3500, largest_type="g5.xlarge", daemon_overhead=500)
+
+
+def test_offerings_that_refused_are_told_only_when_they_are_the_only_obstacle() -> None:
+    state = pool_state(
+        options=[option(zone=zone, is_available=False) for zone in ("us-east-1a", "us-east-1b")]
+        + [option(G5_12XLARGE, price=None)]
+    )
+    ledger = {
+        "g5.xlarge/us-east-1a/on-demand": Unavailable(NOON + minutes(12), 3, "InsufficientInstanceCapacity"),
+        "g5.xlarge/us-east-1b/on-demand": Unavailable(NOON + minutes(3), 1, "VcpuLimitExceeded"),
+    }
+    assert why(pod(gpu=1), state, unavailable=ledger) == OfferingsUnavailable(
+        2, until=NOON + minutes(3), refusals=1, last_code="VcpuLimitExceeded"
+    )
+    assert why(pod(gpu=2), state, unavailable=ledger) == NoOffering(types=1, unpriced=1)
+
+
+def test_the_nearest_miss_is_told_first() -> None:
+    pools = [
+        pool_state(node_pool("static", replicas=0)),
+        pool_state(node_pool("tainted", weight=50, taints=[taint("gpu")])),
+        pool_state(node_pool("elsewhere", labels={keys.ZONE: "us-east-1b"}), zones=["us-east-1b"]),
+        pool_state(node_pool("small"), types=[G5_XLARGE]),
+        pool_state(node_pool("full", limits={"nodes": 1}), used={"nodes": 1}),
+    ]
+    waiting = pod(gpu=4, selector={keys.ZONE: "us-east-1a"})
+    assert [(name, refusal.code) for name, refusal in told(waiting, *pools)] == [
+        ("full", "limit-reached"),
+        ("small", "no-type-fits"),
+        ("elsewhere", "requirement-mismatch"),
+        ("tainted", "taint-not-tolerated"),
+        ("static", "pool-is-static"),
+    ]
+
+
+def test_equally_near_pools_are_told_by_weight_then_name() -> None:
+    pools = [pool_state(node_pool(name, weight=weight)) for name, weight in (("b", 0), ("a", 0), ("heavy", 9))]
+    assert [name for name, _ in told(pod(), *pools)] == ["heavy", "a", "b"]
+
+
+def test_a_pod_with_an_unsupported_constraint_is_placed_nowhere() -> None:
+    waiting = pod(gpu=1, unsupported=("volumes", "podAntiAffinity"))
+    assert told(waiting, pool_state()) == [("", UnsupportedConstraint(("podAntiAffinity", "volumes")))]
+
+
+def test_without_any_pool_a_pod_is_told_so() -> None:
+    assert told(pod()) == [("", PoolNotReady("no node pool is declared"))]
+
+
+def test_pods_that_are_alike_are_told_alike() -> None:
+    waiting = tuple(pod(f"pod-{number}") for number in range(3))
+    unplaced = solve(Problem(waiting, (), (pool_state(),))).unplaced
+    assert [each.pod.name for each in unplaced] == ["pod-0", "pod-1", "pod-2"]
+    assert len({each.refusals for each in unplaced}) == 1
