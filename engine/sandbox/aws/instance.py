@@ -3,11 +3,12 @@
 import hashlib
 
 from engine.sandbox.aws.deleting import delete
-from engine.sandbox.aws.instance_request import decoded_if_base64, run_request
+from engine.sandbox.aws.instance_request import run_request
 from engine.sandbox.aws.instance_state import (
     GONE,
     await_state,
     await_terminated,
+    decoded_if_base64,
     described,
     find_instance,
     numbered,

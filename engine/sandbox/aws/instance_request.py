@@ -1,11 +1,11 @@
 """A RunInstances request from an instance's inputs."""
 
 import base64
-import binascii
 import uuid
 from typing import Any
 
 from engine.sandbox.aws.deleting import found
+from engine.sandbox.aws.instance_state import decoded_if_base64
 from engine.sandbox.aws.launch_template import find_version
 from engine.sandbox.aws.session import Region
 from engine.sandbox.aws.tagging import tag_list
@@ -71,13 +71,6 @@ def user_data_bytes(inputs: Properties) -> bytes | None:
     if not text:
         return None
     return decoded_if_base64(text)
-
-
-def decoded_if_base64(text: str) -> bytes:
-    try:
-        return base64.b64decode(text, validate=True)
-    except (binascii.Error, ValueError):
-        return text.encode()
 
 
 def launch_template_request(template: Value) -> dict[str, Any] | None:

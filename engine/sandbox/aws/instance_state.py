@@ -1,13 +1,14 @@
 """An instance as EC2 describes it, and the waits for its states."""
 
 import base64
+import binascii
 from collections.abc import Mapping
 from typing import Any
 
 from engine.sandbox.aws.deleting import found
 from engine.sandbox.aws.launch_template import find_template
 from engine.sandbox.aws.resource import MINUTE_SECONDS
-from engine.sandbox.aws.session import AwsError, Region
+from engine.sandbox.aws.session import Region
 from engine.sandbox.aws.tagging import remote_tags
 from engine.sandbox.aws.waiting import Wait, WaitError
 from engine.sandbox.aws.wire import Properties, Value
@@ -66,7 +67,11 @@ def await_terminated(aws: Region, identity: str, timeout: float) -> None:
 
 
 def described(aws: Region, identity: str, instance: Mapping[str, Any], known: Properties) -> Properties:
-    """The instance's properties. What costs a call of its own is asked only where the program set it."""
+    """The instance's properties.
+
+    What costs a call of its own is asked where the program set it, and everything for an instance of which
+    nothing is `known`: an import must find the program's inputs.
+    """
     interface = primary_interface(instance)
     placement = instance.get("Placement") or {}
     profile = (instance.get("IamInstanceProfile") or {}).get("Arn", "")
@@ -98,10 +103,12 @@ def described(aws: Region, identity: str, instance: Mapping[str, Any], known: Pr
         "outpostArn": instance.get("OutpostArn", ""),
         "passwordData": "",
         "launchTemplate": _template(aws, instance, known.get("launchTemplate")),
+        "instanceMarketOptions": known.get("instanceMarketOptions") or _market(aws, instance),
+        "capacityReservationSpecification": known.get("capacityReservationSpecification") or _reservation(instance),
         "tagsAll": remote_tags(aws.session.config, instance.get("Tags")),
-        **_metadata(instance, known.get("metadataOptions")),
+        **_metadata(instance, known),
         **_attributes(aws, identity, known),
-        **_user_data(aws, identity, known),
+        **_user_data(aws, identity, instance, known),
         **_volumes(aws, instance, known),
     }
 
@@ -132,9 +139,36 @@ def _template(aws: Region, instance: Mapping[str, Any], known: Value) -> Propert
     return {"id": identity, "version": named if in_words else number, **({"name": name} if name else {})}
 
 
-def _metadata(instance: Mapping[str, Any], known: Value) -> Properties:
-    seen = instance.get("MetadataOptions") or {}
-    if not known or not seen:
+def _market(aws: Region, instance: Mapping[str, Any]) -> Properties | None:
+    """A spot instance's options, from its request where there is one (an emulator may keep none)."""
+    if instance.get("InstanceLifecycle") != "spot":
+        return None
+    request_id = instance.get("SpotInstanceRequestId")
+    gone = ("InvalidSpotInstanceRequestID.NotFound",)
+    ids = [request_id]
+    key = "SpotInstanceRequests"
+    request = found(aws, "DescribeSpotInstanceRequests", key, gone, SpotInstanceRequestIds=ids) if request_id else None
+    told = request or {}
+    options = {
+        "instanceInterruptionBehavior": told.get("InstanceInterruptionBehavior", "terminate"),
+        "spotInstanceType": told.get("Type", "one-time"),
+        **({"maxPrice": told["SpotPrice"]} if told.get("SpotPrice") else {}),
+    }
+    return {"marketType": "spot", "spotOptions": options}
+
+
+def _reservation(instance: Mapping[str, Any]) -> Properties | None:
+    told = instance.get("CapacityReservationSpecification") or {}
+    target = told.get("CapacityReservationTarget") or {}
+    if target:
+        return {"capacityReservationTarget": {name[0].lower() + name[1:]: value for name, value in target.items()}}
+    preference = told.get("CapacityReservationPreference")
+    return {"capacityReservationPreference": preference} if preference else None
+
+
+def _metadata(instance: Mapping[str, Any], everything_known: Properties) -> Properties:
+    seen, known = instance.get("MetadataOptions") or {}, everything_known.get("metadataOptions") or {}
+    if not seen or (everything_known and not known):
         return {}
     names = ("httpEndpoint", "httpProtocolIpv6", "httpTokens", "httpPutResponseHopLimit", "instanceMetadataTags")
     return {
@@ -148,9 +182,9 @@ def _metadata(instance: Mapping[str, Any], known: Value) -> Properties:
 
 def _attributes(aws: Region, identity: str, known: Properties) -> Properties:
     return {
-        ours: _attribute(aws, identity, attribute, answer, known[ours])
+        ours: _attribute(aws, identity, attribute, answer, known.get(ours))
         for ours, attribute, answer in _ATTRIBUTES
-        if known.get(ours) is not None
+        if not known or known.get(ours) is not None
     }
 
 
@@ -159,32 +193,39 @@ def _attribute(aws: Region, identity: str, attribute: str, answer: str, before: 
     return told.get("Value", before)
 
 
-def _user_data(aws: Region, identity: str, known: Properties) -> Properties:
-    name = next((name for name in ("userData", "userDataBase64") if known.get(name)), None)
+def _user_data(aws: Region, identity: str, instance: Mapping[str, Any], known: Properties) -> Properties:
+    # What a template gave the instance is the template's, and no input of the instance.
+    imported = "userData" if not known and template_tags(instance)[0] is None else None
+    name = next((name for name in ("userData", "userDataBase64") if known.get(name)), imported)
     if name is None:
         return {}
-    try:
-        answer = aws.ec2("DescribeInstanceAttribute", InstanceId=identity, Attribute="userData")
-    except AwsError:
-        return {}
-    encoded = (answer.get("UserData") or {}).get("Value") or ""
+    answer = aws.ec2("DescribeInstanceAttribute", InstanceId=identity, Attribute="userData")
+    encoded, before = (answer.get("UserData") or {}).get("Value") or "", known.get(name)
+    if not encoded:
+        return {name: before}
     plain = base64.b64decode(encoded)
-    before = known[name]
-    if plain == (base64.b64decode(before) if name == "userDataBase64" else before.encode()) or not encoded:
+    if before and plain == (base64.b64decode(before) if name == "userDataBase64" else decoded_if_base64(before)):
         return {name: before}
     return {name: encoded if name == "userDataBase64" else plain.decode(errors="replace")}
 
 
+def decoded_if_base64(text: str) -> bytes:
+    """User data as the instance reads it: the plugin takes text, or Base64 of it."""
+    try:
+        return base64.b64decode(text, validate=True)
+    except (binascii.Error, ValueError):
+        return text.encode()
+
+
 def _volumes(aws: Region, instance: Mapping[str, Any], known: Properties) -> Properties:
-    if not known.get("rootBlockDevice") and not known.get("ebsBlockDevices"):
-        return {}
+    """The root volume, in the program's words where there are any."""
+    before = known.get("rootBlockDevice") or {}
     mapped = {one["DeviceName"]: one["Ebs"] for one in instance.get("BlockDeviceMappings") or []}
     root = instance.get("RootDeviceName")
-    if not known.get("rootBlockDevice") or root not in mapped:
+    if (known and not before) or root not in mapped:
         return {}
     volume_id = mapped[root]["VolumeId"]
     volume = found(aws, "DescribeVolumes", "Volumes", ("InvalidVolume.NotFound",), VolumeIds=[volume_id]) or {}
-    before = known["rootBlockDevice"]
     return {
         "rootBlockDevice": {
             **before,

@@ -179,10 +179,10 @@ class Resource(ABC):
         return fresh
 
     def imported_inputs(self, outputs: Properties) -> Properties:
-        """The inputs of a thing that was not made here."""
+        """The inputs of a thing that was not made here: the engine compares them with the program's."""
         return {
             one.name: outputs[one.name]
-            for one in self.table()
+            for one in (*self.table(), Input("tagsAll"))
             if not blank(outputs.get(one.name)) and outputs[one.name] != one.default
         }
 

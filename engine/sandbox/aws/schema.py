@@ -154,8 +154,9 @@ def _moved(one: Input, old: Value, state: Value, new: Value) -> list[tuple[str, 
     """The paths under one input that changed, each with whether it replaces."""
     if new is None and (one.computed or blank(old)):
         return []
-    if old is None and one.computed:
-        old = state
+    if old is None:
+        # What an import found equal to its default is not written down.
+        old = state if one.computed and state is not None else one.default
     if one.parts and isinstance(new, dict) and isinstance(old, dict):
         known = state if isinstance(state, dict) else {}
         inner = [
