@@ -30,7 +30,7 @@ def render_proposal(planned: Planned, *, details: bool = False) -> RenderableTyp
 
 def show_standing(ports: Ports, ending: Ending, console: Console, *, as_json: bool) -> None:
     """The node sets, instances and cost that stand at the end of ``up``, or now."""
-    snapshot, _ = passes.observe(ports)
+    snapshot = ending.last.snapshot if ending.last and not ending.changed else passes.observe(ports)[0]
     if as_json:
         from engine.report.json_report import standing_json
 

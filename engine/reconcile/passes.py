@@ -167,6 +167,7 @@ def _learned(ledger: Ledger, outcome: Outcome) -> Ledger:
         ledger,
         instance_ids={**ledger.instance_ids, **launched},
         outcomes=_newest_by_claim((*ledger.outcomes, *refused)),
+        settled_version=outcome.version if outcome.is_settled else ledger.settled_version,
     )
 
 
