@@ -163,7 +163,7 @@ def _launch(launch: Launch) -> dict[str, Any]:
         "usd_per_hour": _dollars(claim.usd_per_hour),
         "reason": launch.reason.value,
         "pods": [str(pod) for pod in launch.pods],
-        "next_best": [to_plain(lost) for lost in launch.lost],
+        "runners_up": [to_plain(lost) for lost in launch.lost],
     }
 
 

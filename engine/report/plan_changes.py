@@ -20,13 +20,15 @@ from engine.report.words import counted, next_best_words, signed, stay_words
 _PHASES = {RemovalPhase.MARK: "drain", RemovalPhase.RELEASE: "remove"}
 
 
-def launches_section(plan: Plan, *, details: bool) -> Iterator[RenderableType]:
+def launches_section(plan: Plan, region: str, *, details: bool) -> Iterator[RenderableType]:
     """Launches grouped by pool, type, capacity type and price, zones together, with the next best offering."""
     if not plan.launches:
         return
     cost = total(launch.claim.usd_per_hour for launch in plan.launches)
     yield heading(f"Launch {counted(len(plan.launches), 'node')}", signed(cost))
-    yield indented(ByWidth(_launch_table(plan.launches, wide=True), _launch_table(plan.launches, wide=False)))
+    yield indented(
+        ByWidth(_launch_table(plan.launches, region, wide=True), _launch_table(plan.launches, region, wide=False))
+    )
     if details:
         yield indented(_launched_one_by_one(plan.launches))
 
@@ -91,9 +93,9 @@ def kept_section(plan: Plan, now: datetime, *, details: bool) -> Iterator[Render
         yield indented(one_by_one)
 
 
-def _launch_table(launches: Sequence[Launch], *, wide: bool) -> Table:
-    further = (">$/h sum", "~next best") if wide else ()
-    rows = table("node set", ">nodes", "type", "zones", "capacity", ">pods", ">$/h each", *further)
+def _launch_table(launches: Sequence[Launch], region: str, *, wide: bool) -> Table:
+    further = (">sum", "~next best") if wide else ()
+    rows = table("node set", ">new", "type", region, "capacity", ">pods", ">$/h", *further)
     for group in _launch_groups(launches):
         claim = group[0].claim
         offering = f"{claim.inputs.instance_type}/{claim.inputs.zone}/{claim.inputs.capacity_type}"
@@ -102,7 +104,7 @@ def _launch_table(launches: Sequence[Launch], *, wide: bool) -> Table:
             claim.node_pool,
             Text(f"+{len(group)}", style="green"),
             claim.inputs.instance_type,
-            zones_in_short(launch.claim.inputs.zone for launch in group),
+            zones_in_short((launch.claim.inputs.zone for launch in group), region),
             claim.inputs.capacity_type,
             "base" if is_base else str(sum(len(launch.pods) for launch in group)),
             in_table(claim.usd_per_hour),

@@ -10,9 +10,9 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from engine.model.plan import LimitUse, Plan, Unplaced
-from engine.model.quantity import NODES, format_amount
+from engine.model.quantity import NODES
 from engine.report.tables import add_row, examples, heading, indented, table
-from engine.report.words import counted, refusal_words
+from engine.report.words import counted, refusal_words, rounded_words
 
 _GROUPS_SHOWN = 8
 _REASONS_SHOWN = 2
@@ -69,9 +69,9 @@ def limits_section(plan: Plan) -> Iterator[RenderableType]:
             rows,
             use.node_pool,
             "nodes" if use.resource == NODES else use.resource,
-            format_amount(use.resource, use.used),
-            f"+{format_amount(use.resource, use.planned)}" if use.planned else "0",
-            format_amount(use.resource, use.limit),
+            rounded_words(use.resource, use.used),
+            f"+{rounded_words(use.resource, use.planned)}" if use.planned else "0",
+            rounded_words(use.resource, use.limit),
             _bar(use),
         )
     yield indented(rows)

@@ -32,14 +32,14 @@ def render_plan(
     read_at = now or datetime.now(UTC)
     decided_at = plan.decided_at
     sections = [
-        launches_section(plan, details=details),
+        launches_section(plan, catalog.region, details=details),
         removals_section(plan, decided_at),
         kept_section(plan, decided_at, details=details),
         blocked_section(plan, decided_at, details=details),
         shortfalls_section(plan, decided_at),
         limits_section(plan),
     ]
-    lines: list[RenderableType] = [_header(plan, snapshot, policy, catalog, read_at)]
+    lines: list[RenderableType] = [_header(plan, snapshot, policy, catalog, read_at, details=details)]
     for section in sections:
         rendered = list(section)
         if rendered:
@@ -67,7 +67,7 @@ def plan_line(plan: Plan) -> str:
     return f"Plan: {', '.join(parts)}"
 
 
-def _header(plan: Plan, snapshot: Snapshot, policy: Policy, catalog: Catalog, now: datetime) -> Text:
+def _header(plan: Plan, snapshot: Snapshot, policy: Policy, catalog: Catalog, now: datetime, *, details: bool) -> Text:
     waiting = sum(pod.is_waiting for pod in snapshot.pods)
     warnings = f" ({counted(len(policy.warnings), 'warning')})" if policy.warnings else ""
     published = f"version {plan.base_version}" if plan.base_version else "nothing published yet"
@@ -77,9 +77,10 @@ def _header(plan: Plan, snapshot: Snapshot, policy: Policy, catalog: Catalog, no
         f"{counted(len(snapshot.nodes), 'node')}, {counted(len(snapshot.pods), 'pod')}, {waiting} waiting",
     )
     second = (
-        f"plan {short_hash(plan.hash)}  policy {short_hash(plan.policy_digest)}{warnings}  "
-        f"prices {catalog.source} of {catalog.as_of}"
+        f"plan {short_hash(plan.hash)}  policy {short_hash(plan.policy_digest)}{warnings}  prices of {catalog.as_of}"
     )
+    if details:
+        second += f"\nprices from {catalog.source}"
     return first.append("\n").append(second, style="dim")
 
 

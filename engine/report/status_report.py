@@ -79,12 +79,14 @@ def render_status(
 ) -> RenderableType:
     """Node sets and instances, waiting pods, cost; ``plan`` adds what a pass would change. ``now``: the reader's."""
     every = standings(snapshot)
-    lines: list[RenderableType] = [_header(snapshot, catalog, now or datetime.now(UTC))]
+    lines: list[RenderableType] = [_header(snapshot, now or datetime.now(UTC))]
     if every:
         lines += [
             Text(""),
             heading("Node sets"),
-            indented(ByWidth(_node_sets(every, wide=True), _node_sets(every, wide=False))),
+            indented(
+                ByWidth(_node_sets(every, catalog.region, wide=True), _node_sets(every, catalog.region, wide=False))
+            ),
         ]
     if 0 < len(every) <= _ONE_BY_ONE:
         lines += [Text(""), heading("Instances"), indented(_instances(every))]
@@ -111,12 +113,12 @@ def _state(instance: Instance | None, node: Node | None, *, is_lost: bool) -> st
     return "ready" if node.ready else "node not ready"
 
 
-def _node_sets(every: Sequence[Standing], *, wide: bool) -> Table:
+def _node_sets(every: Sequence[Standing], region: str, *, wide: bool) -> Table:
     groups: dict[tuple[str, str, str, str], list[Standing]] = defaultdict(list)
     for one in every:
         inputs = one.claim.inputs
         groups[one.claim.node_pool, inputs.instance_type, inputs.capacity_type, one.state].append(one)
-    where = ("zones",) if wide else ()
+    where = (region,) if wide else ()
     rows = table("node set", ">nodes", "type", *where, "capacity", "state", "GPUs", ">pods", ">$/h")
     for alike in sorted(groups):
         pool, kind, capacity_type, state = alike
@@ -126,7 +128,7 @@ def _node_sets(every: Sequence[Standing], *, wide: bool) -> Table:
             pool,
             str(len(group)),
             kind,
-            *([zones_in_short(one.claim.inputs.zone for one in group)] if wide else []),
+            *([zones_in_short((one.claim.inputs.zone for one in group), region)] if wide else []),
             capacity_type,
             Text(state, style=_STYLES.get(state, "")),
             _use(sum(one.accelerators_used for one in group), sum(one.accelerators for one in group)),
@@ -159,12 +161,12 @@ def _use(used: int, whole: int) -> Text:
     return Text.assemble(("█" * full, "cyan"), ("░" * (cells - full), "dim"), f" {used}/{whole}")
 
 
-def _header(snapshot: Snapshot, catalog: Catalog, now: datetime) -> Text:
+def _header(snapshot: Snapshot, now: datetime) -> Text:
     document = snapshot.document
     version = f"version {document.version}" if document is not None else "nothing published yet"
     return Text.assemble(
         (snapshot.environment, "bold"),
-        f"  {version}, seen {format_duration(now - snapshot.taken_at)} ago, {catalog.region}",
+        f"  {version}, seen {format_duration(now - snapshot.taken_at)} ago",
     )
 
 

@@ -82,9 +82,6 @@ def examples(names: Sequence[str], *, every: bool = False) -> str:
     return ", ".join(shown) + (f" and {rest:,} more" if rest else "")
 
 
-def zones_in_short(zones: Iterable[str]) -> str:
-    """``us-east-1a``; several of one region as ``us-east-1a,b``."""
-    first, *others = sorted(set(zones))
-    same_region = [zone for zone in others if zone[:-1] == first[:-1]]
-    foreign = [zone for zone in others if zone[:-1] != first[:-1]]
-    return ",".join([first, *(zone[-1] for zone in same_region), *foreign])
+def zones_in_short(zones: Iterable[str], region: str) -> str:
+    """``b`` or ``a,b,c`` in a column that is headed by the region; a zone of another region in full."""
+    return ",".join(zone.removeprefix(region) for zone in sorted(set(zones)))

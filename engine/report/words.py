@@ -7,7 +7,7 @@ from datetime import datetime
 
 from engine.model.duration import format_duration
 from engine.model.money import UsdPerHour
-from engine.model.quantity import MEMORY, NODES, format_amount
+from engine.model.quantity import EPHEMERAL_STORAGE, MEMORY, NODES, format_amount
 from engine.model.refusal import (
     AcceleratorNotOffered,
     BaseCapacity,
@@ -38,6 +38,7 @@ from engine.model.refusal import (
 
 HOURS_A_MONTH = 730
 _MEBIBYTE = 2**20
+_GIBIBYTE = 2**30
 _CAPS = {"launches": "launches in one pass", "addedUsdPerHour": "added $/h in one pass"}
 
 
@@ -169,6 +170,13 @@ def amount_words(resource: str, amount: int) -> str:
     return f"{amount // _MEBIBYTE}Mi" if resource == MEMORY else format_amount(resource, amount)
 
 
+def rounded_words(resource: str, amount: int) -> str:
+    """An amount that is a sum: memory to the Gi, since nobody reads 1818620Mi."""
+    if resource in (MEMORY, EPHEMERAL_STORAGE) and amount >= 10 * _GIBIBYTE:
+        return format_amount(resource, round(amount / _GIBIBYTE) * _GIBIBYTE)
+    return format_amount(resource, amount)
+
+
 def _no_type_fits(refusal: NoTypeFits) -> str:
     resource = refusal.resource
     needed, largest = amount_words(resource, refusal.needed), amount_words(resource, refusal.largest)
@@ -180,7 +188,7 @@ def _no_type_fits(refusal: NoTypeFits) -> str:
 def _limit_reached(refusal: LimitReached) -> str:
     resource = refusal.resource
     limit, used, planned, needed = (
-        format_amount(resource, amount) for amount in (refusal.limit, refusal.used, refusal.planned, refusal.needed)
+        rounded_words(resource, amount) for amount in (refusal.limit, refusal.used, refusal.planned, refusal.needed)
     )
     named = "nodes" if resource == NODES else resource
     return f"limit {named} {limit} reached ({used} used, {planned} planned, needs {needed})"

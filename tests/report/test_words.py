@@ -36,7 +36,7 @@ from engine.model.refusal import (
     UnsupportedConstraint,
 )
 from engine.report.tables import examples, zones_in_short
-from engine.report.words import a_month, counted, next_best_words, refusal_words, signed, stay_words
+from engine.report.words import a_month, counted, next_best_words, refusal_words, rounded_words, signed, stay_words
 from tests.builders import NOON, usd
 
 GPU = "nvidia.com/gpu"
@@ -158,7 +158,13 @@ def test_amounts_are_written_for_people() -> None:
     assert examples(list("abcde")) == "a, b, c and 2 more"
 
 
-def test_zones_of_one_region_share_its_name() -> None:
-    assert zones_in_short(["us-east-1b", "us-east-1a", "us-east-1a"]) == "us-east-1a,b"
-    assert zones_in_short(["us-east-1b"]) == "us-east-1b"
-    assert zones_in_short(["us-east-1b", "us-west-2a"]) == "us-east-1b,us-west-2a"
+def test_zones_leave_out_their_region() -> None:
+    assert zones_in_short(["us-east-1b", "us-east-1a", "us-east-1a"], "us-east-1") == "a,b"
+    assert zones_in_short(["us-east-1b", "us-west-2a"], "us-east-1") == "b,us-west-2a"
+
+
+def test_sums_of_memory_are_rounded_to_what_a_person_reads() -> None:
+    assert rounded_words("memory", 1818620 * 2**20) == "1776Gi"
+    assert rounded_words("memory", 2**42) == "4Ti"
+    assert rounded_words("memory", 2**30) == "1Gi"
+    assert rounded_words("cpu", 240_000) == "240"
