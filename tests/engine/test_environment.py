@@ -15,7 +15,7 @@ pytestmark = pytest.mark.engine
 
 
 @pytest.fixture
-def sandbox(tmp_path: Path, pulumi_toolchain: object) -> Iterator[Project]:
+def sandbox(tmp_path: Path, toolchain: object) -> Iterator[Project]:
     with project(tmp_path) as made:
         made.scale(2)
         yield made
@@ -38,7 +38,7 @@ def test_up_launches_what_the_pods_need_into_the_network_that_it_makes(converged
 
     assert [claim_of(instance) for instance in instances] == converged.claims()
     assert len(instances) == 2
-    assert {instance["InstanceType"] for instance in instances} == {"g6e.xlarge"}
+    assert {instance["InstanceType"] for instance in instances} == {"g6e.2xlarge"}
     ec2 = converged.ec2()
     subnets = {subnet["SubnetId"] for subnet in ec2.describe_subnets()["Subnets"]}
     assert {instance["SubnetId"] for instance in instances} <= subnets
@@ -186,14 +186,14 @@ def test_a_run_killed_in_the_middle_of_a_create_is_carried_on_without_a_double(s
 def test_a_refused_launch_is_planned_around_by_the_next_pass(sandbox: Project) -> None:
     faults = sandbox.root / ".nodewright" / "sandbox" / "ec2" / "faults.json"
     assert sandbox.nodewright("plan", "sandbox").code == 2
-    write_faults(faults, {"fault": "no-capacity", "instance_type": "g6e.xlarge"})
+    write_faults(faults, {"fault": "no-capacity", "instance_type": "g6e.2xlarge"})
 
     ran = sandbox.up()
 
     assert ran.code == 0, ran.words
     assert "InsufficientInstanceCapacity" in ran.stdout
     assert len(sandbox.instances()) == 2
-    assert "g6e.xlarge" not in {instance["InstanceType"] for instance in sandbox.instances()}
+    assert "g6e.2xlarge" not in {instance["InstanceType"] for instance in sandbox.instances()}
 
 
 def test_a_sandbox_whose_ec2_was_lost_is_rebuilt_by_the_next_up(converged: Project) -> None:
