@@ -197,6 +197,18 @@ class Requirements:
         present = canonical_labels(labels)
         return all(admitted.admits(present.get(key)) for key, admitted in self.sets.items())
 
+    def barring_key(self, labels: Mapping[str, str]) -> str | None:
+        """The first key, in name order, by which a pool with these requirements may not make such a node.
+
+        A custom key that the labels lack bars nothing: the pool still has it to choose (see offers.PoolOffers).
+        """
+        present = canonical_labels(labels)
+        for key, admitted in sorted(self.sets.items()):
+            left_to_choose = key not in present and is_custom(key)
+            if not left_to_choose and not admitted.admits(present.get(key)):
+                return key
+        return None
+
     def conflict(self, wanted: Requirements, may_be_undefined: frozenset[str] = frozenset()) -> str | None:
         """The first key, in name order, on which a node made from these cannot be what is wanted; None: compatible.
 

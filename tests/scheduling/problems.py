@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from random import Random
 
 from attrs import evolve
 from hypothesis import strategies as st
@@ -11,7 +12,7 @@ from engine.model import labels as keys
 from engine.model.environment import Caps
 from engine.model.ledger import Unavailable
 from engine.model.money import UsdPerHour
-from engine.model.pod import Pod
+from engine.model.pod import Pod, PodKey
 from engine.model.quantity import NOTHING, Resources
 from engine.model.refusal import PoolNotReady
 from engine.scheduling.daemons import daemon_overhead
@@ -25,8 +26,11 @@ from tests.builders import (
     G6F_LARGE,
     M5_LARGE,
     NOON,
+    PRICES,
+    ZONES,
     daemon_set,
     existing,
+    instance_type,
     minutes,
     node_pool,
     pod,
@@ -49,6 +53,8 @@ _LIMITS: list[dict[str, str | int]] = [
     {"memory": "64Gi", "nodes": 3},
 ]
 _TYPES = (G5_XLARGE, G5_2XLARGE, G5_12XLARGE, G4AD_2XLARGE, G6F_LARGE, M5_LARGE)
+
+_M5_4XLARGE = instance_type("m5.4xlarge", vcpus=16, memory_gib=64, max_pods=234)
 
 _selectors = st.sampled_from(
     [
@@ -205,3 +211,42 @@ def after(problem: Problem, solution: Solution) -> Problem:
             )
         )
     return evolve(problem, existing=(*problem.existing, *in_flight), pools=tuple(states.values()))
+
+
+def burst(pods: int, classes: int, seed: int) -> Problem:
+    """Many pods of mixed classes at once; a few nodes in use, three pools, all zones, two capacity types."""
+    random = Random(seed)
+    types = (G5_XLARGE, G5_2XLARGE, G5_12XLARGE, M5_LARGE, _M5_4XLARGE)
+    selectors = [{}, {}, {keys.ZONE: random.choice(list(ZONES))}, {keys.CAPACITY_TYPE: keys.SPOT}]
+    shapes = [
+        pod(
+            cpu=random.choice(["500m", "1", "2", "4"]),
+            memory=f"{random.choice([512, 2048, 4096, 7168]) + number}Mi",
+            gpu=random.choice([None, None, 1, 1, 2, 4]),
+            selector=random.choice(selectors),
+            priority=random.choice([0, 0, 10]),
+        )
+        for number in range(classes)
+    ]
+    states = [
+        pool_state(
+            node_pool(name, weight=weight),
+            types=types,
+            zones=tuple(ZONES),
+            capacity_types=(keys.ON_DEMAND, keys.SPOT),
+            prices={**PRICES, "m5.4xlarge": "0.75"},
+        )
+        for name, weight in (("core", 10), ("elastic", 0), ("batch", 0))
+    ]
+    return Problem(
+        pods=tuple(
+            evolve(shapes[number % classes], key=PodKey("default", f"pod-{number:05}")) for number in range(pods)
+        ),
+        existing=tuple(
+            existing(f"node-{number}", random.choice(types), room={"cpu": random.choice([0, 1, 3])})
+            for number in range(pods // 40)
+        ),
+        pools=tuple(states),
+        daemon_sets=(daemon_set("agent"), daemon_set("driver", cpu="250m")),
+        caps=Caps(launches=100_000, added_usd_per_hour=UsdPerHour(10**12)),
+    )

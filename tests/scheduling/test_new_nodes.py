@@ -68,6 +68,10 @@ def test_one_large_node_is_weighed_against_several_small_ones(
     assert solution.unplaced == ()
 
 
+def test_at_equal_price_for_each_pod_fewer_nodes_are_launched() -> None:
+    assert types_of(planned(gpu_pods(4), pool_state(prices={**PRICES, "g5.12xlarge": "4.0"}))) == {"g5.12xlarge": 1}
+
+
 def test_where_daemons_make_the_small_type_too_small_the_next_one_is_taken() -> None:
     small = option(G5_XLARGE, allocatable={"memory": "12Gi"})
     state = pool_state(options=[small, option(G5_2XLARGE), option(G5_12XLARGE)])

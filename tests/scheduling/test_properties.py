@@ -5,6 +5,7 @@ from __future__ import annotations
 from random import Random
 from typing import TypeVar
 
+import pytest
 from attrs import evolve
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
@@ -15,7 +16,7 @@ from engine.model.quantity import Resources
 from engine.scheduling.problem import Problem
 from engine.scheduling.solve import solve
 from tests.scheduling.checker import faults
-from tests.scheduling.problems import after, existing_nodes, pods, problems
+from tests.scheduling.problems import after, burst, existing_nodes, pods, problems
 
 T = TypeVar("T")
 _QUICK = settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -54,6 +55,15 @@ def test_a_plan_asked_again_while_its_nodes_launch_launches_nothing(problem: Pro
     second = solve(after(problem, first))
     assert second.new_nodes == ()
     assert {pod.pod for pod in second.unplaced} == {pod.pod for pod in first.unplaced}
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_large_mixed_burst_is_launched_once(seed: int) -> None:
+    problem = burst(pods=400, classes=40, seed=seed)
+    first = solve(problem)
+    assert faults(problem, first) == []
+    assert first.unplaced == ()
+    assert solve(after(problem, first)).new_nodes == ()
 
 
 @_QUICK

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from random import Random
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -54,9 +56,9 @@ def test_the_least_value_is_one_that_is_admitted(several: list[Requirement]) -> 
 
 
 @given(st.lists(_requirements, min_size=2, max_size=4), st.randoms(use_true_random=False))
-def test_the_order_of_an_intersection_changes_nothing(several: list[Requirement], random: object) -> None:
+def test_the_order_of_an_intersection_changes_nothing(several: list[Requirement], random: Random) -> None:
     mixed = list(several)
-    random.shuffle(mixed)  # type: ignore[attr-defined]
+    random.shuffle(mixed)
     assert Requirements.of(mixed) == Requirements.of(several)
 
 
@@ -129,6 +131,14 @@ def test_beta_keys_are_read_under_their_present_names() -> None:
     assert wanted.admits({"failure-domain.beta.kubernetes.io/zone": "us-east-1a"})
     assert not wanted.admits({keys.ZONE: "us-east-1b"})
     assert canonical_labels({"beta.kubernetes.io/arch": "arm64", keys.ARCH: "amd64"}) == {keys.ARCH: "amd64"}
+
+
+def test_a_pool_may_make_nodes_that_lack_only_its_custom_keys() -> None:
+    pool = Requirements.of([requirement(KEY, "In", "a", "b"), requirement(keys.INSTANCE_GPU_COUNT, "Gt", "1")])
+    assert pool.barring_key({keys.INSTANCE_GPU_COUNT: "4"}) is None
+    assert pool.barring_key({keys.INSTANCE_GPU_COUNT: "1"}) == keys.INSTANCE_GPU_COUNT
+    assert pool.barring_key({}) == keys.INSTANCE_GPU_COUNT
+    assert pool.barring_key({keys.INSTANCE_GPU_COUNT: "4", KEY: "c"}) == KEY
 
 
 def test_labels_are_requirements_of_one_value() -> None:
