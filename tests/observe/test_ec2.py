@@ -18,6 +18,7 @@ from engine.model.environment import Network, NetworkMode
 from engine.model.ledger import Ledger
 from engine.model.node import InstanceState
 from engine.model.policy import AmiFamily, Policy, SelectorTerm
+from engine.model.snapshot import CloudFacts
 from engine.observe.ec2 import NOT_FOUND_GRACE, Ec2Reader
 from engine.observe.ec2_images import alias_parameters
 from engine.observe.failure import ObservationFailed
@@ -112,12 +113,34 @@ def test_a_claim_that_was_launched_again_is_not_absent(ec2: Any) -> None:
     assert absent(Ledger(instance_ids={"gpu-00001": first}), builders.claim("gpu-00001")) == ()
 
 
-def test_ids_that_ec2_does_not_know_are_absent_once_the_grace_is_over_and_no_sooner() -> None:
+def own_network(ec2: Any) -> None:
+    vpc = ec2.create_vpc(CidrBlock="10.0.0.0/16")["Vpc"]["VpcId"]
+    ec2.create_tags(Resources=[vpc], Tags=[{"Key": keys.TAG_ENVIRONMENT, "Value": "test"}])
+
+
+def test_ids_that_ec2_does_not_know_are_absent_once_the_grace_is_over_and_no_sooner(ec2: Any) -> None:
+    own_network(ec2)
     claims = [builders.claim(f"gpu-0000{number}") for number in (1, 2)]
     ledger = Ledger(instance_ids={"gpu-00001": "i-0aaaaaaaaaaaaaaaa", "gpu-00002": "i-0bbbbbbbbbbbbbbbb"})
 
     assert absent(ledger, *claims, when=builders.NOON + NOT_FOUND_GRACE) == ("gpu-00001", "gpu-00002")
     assert absent(ledger, *claims, when=builders.NOON + NOT_FOUND_GRACE - timedelta(seconds=1)) == ()
+
+
+def test_no_grace_is_needed_where_the_environments_own_network_is_gone(ec2: Any) -> None:
+    ledger = Ledger(instance_ids={"gpu-00001": "i-0aaaaaaaaaaaaaaaa"})
+    document = builders.document(builders.claim("gpu-00001"))
+
+    def facts() -> CloudFacts:
+        at_once = Ec2Reader(None, "us-east-1", now=lambda: builders.NOON)
+        return at_once.read(builders.environment(), POLICY, document, ledger)
+
+    lost = facts()
+    own_network(ec2)
+    standing = facts()
+
+    assert (lost.network_stands, lost.absent_claims) == (False, ("gpu-00001",))
+    assert (standing.network_stands, standing.absent_claims) == (True, ())
 
 
 def test_an_instance_that_lost_its_tags_but_runs_is_not_absent(ec2: Any) -> None:
