@@ -72,7 +72,10 @@ def _told_and_pruned(
     model: type[Part], error: ErrorDetails, findings: ObjectFindings, broken: list[Path], all_errors: list[ErrorDetails]
 ) -> Path:
     """Tells one error; the part to take out so that the rest can be read."""
-    path: Path = tuple(step for step in error["loc"] if step != "[key]")
+    path: Path = error["loc"]
+    # Pydantic's word for "the key itself", unless somebody named a field so.
+    is_of_key = path[-1:] == ("[key]",) and find(findings.root, path) is None
+    path = path[:-1] if is_of_key else path
     match error["type"]:
         case "missing":
             # What was told and taken out is not told again as missing.
@@ -86,7 +89,7 @@ def _told_and_pruned(
             findings.error(path, "wrong-type", message)
         case rule:
             context = error.get("ctx", {})
-            tell = findings.error_at_key if "[key]" in error["loc"] else findings.error
+            tell = findings.error_at_key if is_of_key else findings.error
             tell(path, rule, f"{written(path)}: {error['msg']}", str(context.get("hint", "")))
     return path
 

@@ -7,9 +7,10 @@ from datetime import timedelta
 import pytest
 
 from engine.model import labels
+from engine.model.canonical import canonical_json, from_json
 from engine.model.constraint import Operator, Requirement, Taint, TaintEffect
 from engine.model.diagnostic import Severity
-from engine.model.policy import Budget, ConsolidationPolicy, Disruption, DisruptionReason
+from engine.model.policy import Budget, ConsolidationPolicy, Disruption, DisruptionReason, Policy
 from engine.model.quantity import Resources
 from tests import builders
 from tests.policy.texts import CLASS, POOL, added, edited, findings_of, policy_of, pool_of, rules, without_places
@@ -330,6 +331,11 @@ def test_a_default_class_that_no_file_defines_is_an_error() -> None:
 
 
 # --- the whole bundle
+
+
+def test_values_of_policy_come_back_from_their_json() -> None:
+    policy = policy_of(EVERYTHING, CLASS)
+    assert from_json(Policy, canonical_json(policy)) == policy
 
 
 def test_comments_order_of_files_and_file_names_change_no_digest() -> None:
