@@ -1,8 +1,11 @@
 """Launchers that let Pulumi's engine find the stand-ins on PATH under the plugins' own names."""
 
+import contextlib
+import os
 import shlex
+import subprocess
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 import engine
@@ -32,14 +35,41 @@ def stand_in_bin(folder: Path, names: Iterable[str] = (LANGUAGE_HOST, AWS_PLUGIN
     return folder
 
 
+@contextlib.contextmanager
+def attached_aws_plugin(environment: Mapping[str, str] = os.environ) -> Iterator[str]:
+    """Run one AWS stand-in for many engines, and give the value for PULUMI_DEBUG_PROVIDERS: `aws:PORT`.
+
+    Engines attach to it instead of starting their own, which saves its start-up at each update. It ends with the
+    context, or with this process. Raises RuntimeError when it does not start.
+    """
+    process = subprocess.Popen(
+        [sys.executable, "-m", _MODULES[AWS_PLUGIN]],
+        env={**environment, "PYTHONPATH": os.pathsep.join(filter(None, [_source(), environment.get("PYTHONPATH")]))},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        port = (process.stdout.readline() if process.stdout else "").strip()
+        if not port.isdigit():
+            raise RuntimeError("nodewright's stand-in for the AWS plugin did not start")
+        yield f"aws:{port}"
+    finally:
+        process.terminate()
+        process.communicate()
+
+
+def _source() -> str:
+    return str(Path(engine.__file__).resolve().parent.parent)
+
+
 def _write_launcher(file: Path, module: str) -> None:
     # `exec` makes the plugin the engine's own child: signals reach it, and it sees the engine die.
     # The package's folder goes through the environment because the program's folder becomes the working one.
-    source = Path(engine.__file__).resolve().parent.parent
     text = (
         "#!/bin/sh\n"
         f"# {MARK} for {file.name}: see engine/sandbox\n"
-        f"PYTHONPATH={shlex.quote(str(source))}${{PYTHONPATH:+:$PYTHONPATH}}\n"
+        f"PYTHONPATH={shlex.quote(_source())}${{PYTHONPATH:+:$PYTHONPATH}}\n"
         "export PYTHONPATH\n"
         f'exec {shlex.quote(sys.executable)} -m {module} "$@"\n'
     )

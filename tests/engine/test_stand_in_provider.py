@@ -1,8 +1,11 @@
 """The stand-ins under the real engine: a network with nodes goes up, changes, is refreshed and comes down."""
 
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
 
 from engine.sandbox.faults import Error, NoCapacity
+from engine.sandbox.toolbox import attached_aws_plugin
 from tests.engine.conftest import PulumiRoom, Sandbox
 
 pytestmark = pytest.mark.engine
@@ -239,6 +242,23 @@ def test_an_instance_that_nobody_has_in_a_state_is_adopted_as_the_program_declar
     rests = pulumi_room.run("preview", "--expect-no-changes", "--stack", "test", **room)
     assert rests.code == 0, rests.output
     assert [one["InstanceId"] for one in sandbox.instances(room="orphan")] == [orphan]
+
+
+def test_one_attached_plugin_serves_two_engines_at_once_each_by_its_own_configuration(
+    pulumi_room: PulumiRoom, sandbox: Sandbox
+) -> None:
+    pulumi_room.program(NODES)
+    assert pulumi_room.run("stack", "init", "lane").code == 0
+    subnet = a_subnet(sandbox)
+    with attached_aws_plugin() as attached, ThreadPoolExecutor() as together:
+        environment = {"PULUMI_DEBUG_PROVIDERS": attached, "SUBNET": subnet}
+        main = together.submit(pulumi_room.up, NAMES="a b", ROOM="main", **environment)
+        lane = together.submit(
+            pulumi_room.run, "up", "--yes", "--skip-preview", "--stack", "lane", NAMES="c", ROOM="lane", **environment
+        )
+        assert (main.result().code, lane.result().code) == (0, 0), main.result().output + lane.result().output
+    assert len(sandbox.instances(room="main")) == 2
+    assert len(sandbox.instances(room="lane")) == 1
 
 
 def test_what_the_stand_in_cannot_do_is_refused_with_the_way_out(pulumi_room: PulumiRoom) -> None:

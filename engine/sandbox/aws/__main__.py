@@ -38,7 +38,7 @@ def main() -> None:
     from engine.sandbox.aws.waiting import Pace
     from engine.sandbox.plugin_process import serve
 
-    provider = StandInProvider(Pace.chosen_by())
+    provider = StandInProvider(Pace.chosen_by().scale)
     threading.Thread(target=warm_up, daemon=True).start()
     serve(
         lambda server: provider_pb2_grpc.add_ResourceProviderServicer_to_server(provider, server),

@@ -28,6 +28,8 @@ from engine.sandbox.aws.wire import Properties, decode, encode
 # The plugin whose resource types are stood in for; pulumi_aws asks for this version.
 STANDS_IN_FOR = "7.51.1"
 
+ENGINES_REMEMBERED = 64
+
 ANNOUNCEMENT = "nodewright's stand-in for pulumi-resource-aws performs this stack on {endpoints}"
 
 
@@ -60,30 +62,35 @@ class UnsupportedError(Exception):
 
 
 class StandInProvider(rpc.ResourceProviderServicer):
-    """Serves one engine; configured once, then asked from many threads."""
+    """Serves engines: one that started it, or any number that attach to it, one after another or at once.
 
-    def __init__(self, pace: Pace) -> None:
-        self._pace = pace
-        self._session: Session | None = None
-        self._engine_address = ""
-        self._announced = threading.Lock()
+    Every engine has a connection of its own, and that is what a configuration belongs to.
+    """
+
+    def __init__(self, scale: float) -> None:
+        self._scale = scale
+        self._lock = threading.Lock()
+        self._sessions: dict[str, Session] = {}
+        self._engines: dict[str, str] = {}
 
     # The plugin itself
 
     def Handshake(self, request: Any, context: Any) -> Any:
-        self._engine_address = request.engine_address
+        self._engines[context.peer()] = request.engine_address
         # Secrets and outputs are taken off by the engine, which puts the secrecy back on what we answer.
         return provider_pb2.ProviderHandshakeResponse()
 
     def Attach(self, request: Any, context: Any) -> Any:
-        self._engine_address = request.address
+        self._engines[context.peer()] = request.address
         return empty_pb2.Empty()
 
     def GetPluginInfo(self, request: Any, context: Any) -> Any:
         return plugin_pb2.PluginInfo(version=f"{STANDS_IN_FOR}+nodewright.stand-in")
 
     def Cancel(self, request: Any, context: Any) -> Any:
-        self._pace.stopped.set()
+        session = self._sessions.get(context.peer())
+        if session is not None:
+            session.pace.stopped.set()
         return empty_pb2.Empty()
 
     def GetSchema(self, request: Any, context: Any) -> Any:
@@ -114,8 +121,11 @@ class StandInProvider(rpc.ResourceProviderServicer):
             config = read_config(decode(request.args))
         except ConfigError as error:
             context.abort(grpc.StatusCode.INVALID_ARGUMENT, str(error))
-        self._session = Session(config, self._pace)
-        self._announce(sorted(set(config.endpoints.values())))
+        with self._lock:
+            like = next((one for one in self._sessions.values() if one.config == config), None)
+            self._sessions[context.peer()] = Session(config, Pace(self._scale), like)
+            self._forget_the_oldest()
+        _announce(self._engines.get(context.peer(), ""), sorted(set(config.endpoints.values())))
         return provider_pb2.ConfigureResponse(supportsPreview=True)
 
     # Resources
@@ -124,7 +134,7 @@ class StandInProvider(rpc.ResourceProviderServicer):
     def Check(self, request: Any, context: Any) -> Any:
         resource = self._resource(request)
         inputs, failures = resource.check(
-            self._configured().config,
+            self._configured(context).config,
             request.name or _name(request.urn),
             bytes(request.randomSeed),
             decode(request.olds),
@@ -140,7 +150,7 @@ class StandInProvider(rpc.ResourceProviderServicer):
             new.pop(name, None)
             if name in old:
                 new[name] = old[name]
-        aws = self._region(new)
+        aws = self._region(context, new)
         difference = resource.diff(aws, request.id, old, state, new)
         kinds = provider_pb2.DiffResponse
         return provider_pb2.DiffResponse(
@@ -154,7 +164,7 @@ class StandInProvider(rpc.ResourceProviderServicer):
     def Create(self, request: Any, context: Any) -> Any:
         resource = self._resource(request)
         inputs = decode(request.properties)
-        aws = self._region(inputs)
+        aws = self._region(context, inputs)
         if request.preview:
             return provider_pb2.CreateResponse(properties=encode(resource.planned(aws, inputs)))
         try:
@@ -170,7 +180,7 @@ class StandInProvider(rpc.ResourceProviderServicer):
         resource = self._resource(request)
         inputs, state = decode(request.inputs), decode(request.properties)
         known = {**inputs, **state}
-        aws = self._region(known)
+        aws = self._region(context, known)
         identity = str(state.get("id") or request.id)
         try:
             outputs = resource.read(aws, identity, known)
@@ -185,7 +195,7 @@ class StandInProvider(rpc.ResourceProviderServicer):
     def Update(self, request: Any, context: Any) -> Any:
         resource = self._resource(request)
         old, state, new = decode(request.old_inputs), decode(request.olds), decode(request.news)
-        aws = self._region(new)
+        aws = self._region(context, new)
         identity = str(state.get("id") or request.id)
         if request.preview:
             changed = resource.diff(aws, identity, old, state, new).changed
@@ -203,7 +213,7 @@ class StandInProvider(rpc.ResourceProviderServicer):
         known = {**decode(request.old_inputs), **decode(request.properties)}
         identity = str(known.get("id") or request.id)
         try:
-            resource.remove(self._region(known), identity, known, request.timeout or resource.delete_seconds)
+            resource.remove(self._region(context, known), identity, known, request.timeout or resource.delete_seconds)
         except CallError as error:
             context.abort(grpc.StatusCode.UNKNOWN, _told("deleting", resource, identity, error))
         return empty_pb2.Empty()
@@ -224,14 +234,21 @@ class StandInProvider(rpc.ResourceProviderServicer):
         context.set_trailing_metadata((("grpc-status-details-bin", status.SerializeToString()),))
         context.abort(code, reason)
 
-    def _configured(self) -> Session:
-        if self._session is None:
+    def _configured(self, context: Any) -> Session:
+        session = self._sessions.get(context.peer())
+        if session is None:
             raise UnsupportedError("nodewright's stand-in for the AWS plugin was asked before it was configured")
-        return self._session
+        return session
 
-    def _region(self, properties: Properties) -> Region:
+    def _forget_the_oldest(self) -> None:
+        """Engines do not say goodbye; one that is still at work is never this many configurations old."""
+        for known in (self._sessions, self._engines):
+            for peer in list(known)[:-ENGINES_REMEMBERED]:
+                del known[peer]
+
+    def _region(self, context: Any, properties: Properties) -> Region:
         name = properties.get("region")
-        return self._configured().region(name if isinstance(name, str) else None)
+        return self._configured(context).region(name if isinstance(name, str) else None)
 
     def _resource(self, request: Any) -> Resource:
         token = request.type or request.urn.split("::")[2].rsplit("$", 1)[-1]
@@ -243,22 +260,23 @@ class StandInProvider(rpc.ResourceProviderServicer):
             )
         return resource
 
-    def _announce(self, endpoints: list[str]) -> None:
-        """Say in the engine's progress display what this is; once a process, and never a reason to fail."""
-        if not self._engine_address or not self._announced.acquire(blocking=False):
-            return
-        try:
-            with grpc.insecure_channel(self._engine_address) as channel:
-                engine_pb2_grpc.EngineStub(channel).Log(
-                    engine_pb2.LogRequest(
-                        severity=engine_pb2.INFO,
-                        message=ANNOUNCEMENT.format(endpoints=", ".join(endpoints)),
-                        ephemeral=True,
-                    ),
-                    timeout=2,
-                )
-        except grpc.RpcError:
-            return
+
+def _announce(engine_address: str, endpoints: list[str]) -> None:
+    """Say in the engine's progress display what this is; never a reason to fail."""
+    if not engine_address:
+        return
+    try:
+        with grpc.insecure_channel(engine_address) as channel:
+            engine_pb2_grpc.EngineStub(channel).Log(
+                engine_pb2.LogRequest(
+                    severity=engine_pb2.INFO,
+                    message=ANNOUNCEMENT.format(endpoints=", ".join(endpoints)),
+                    ephemeral=True,
+                ),
+                timeout=2,
+            )
+    except grpc.RpcError:
+        return
 
 
 def _told(doing: str, resource: Resource, identity: str, error: Exception) -> str:
