@@ -27,7 +27,7 @@ def _check_limits(pools: Sequence[NodePool], environment: Environment, findings:
     for name in environment.limits:
         if name not in known:
             message = f"nodewright:limits names the pool {name}, which no policy file defines; it limits nothing"
-            position = Position(f"Pulumi.{environment.name}.yaml", 1, 1)
+            position = Position(f"stacks/Pulumi.{environment.name}.yaml", 1, 1)
             findings.warning(position, "unknown-node-pool", message, did_you_mean(name, known))
 
 
