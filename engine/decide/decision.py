@@ -134,7 +134,24 @@ def _in_claim_order(records: tuple[RemovalRecord, ...]) -> tuple[RemovalRecord, 
 
 def _sealed(plan: Plan, *, changed: bool) -> Plan:
     """The plan with its hash, which a document of its own making carries too. A published one stays as it is."""
-    bare = evolve(plan, decided_at=_NO_TIME, document=evolve(plan.document, plan_hash=""))
-    content = digest(bare)
+    content = digest(_timeless(plan))
     document = evolve(plan.document, plan_hash=content) if changed else plan.document
     return evolve(plan, hash=content, document=document)
+
+
+def _timeless(plan: Plan) -> Plan:
+    """What the plan does, apart from when it was decided and what it remembers: the hash is of that.
+
+    So a plan that is made again of an unchanged world has the hash that was reviewed.
+    """
+    new = {launch.claim.name for launch in plan.launches}
+    undated = tuple(
+        evolve(claim, created_at=_NO_TIME) if claim.name in new else claim for claim in plan.document.claims
+    )
+    return evolve(
+        plan,
+        decided_at=_NO_TIME,
+        ledger=Ledger(),
+        launches=tuple(evolve(each, claim=evolve(each.claim, created_at=_NO_TIME)) for each in plan.launches),
+        document=evolve(plan.document, plan_hash="", node_sets=node_sets(undated)),
+    )

@@ -91,17 +91,21 @@ class _Forge:
             capacity=option.capacity,
             allocatable=option.allocatable,
             created_at=self._snapshot.taken_at,
-            labels=option.labels,
+            labels=new.labels or option.labels,
             taints=pool.taints,
             startup_taints=pool.startup_taints,
         )
 
     def _name(self, ordinal: int, new: NewNode) -> str:
-        """Of what is decided, where and when: the same decision gives the same name, and no other one does."""
+        """Of what is decided, and on what: no other decision gives the name, since a version is published only once.
+
+        Time is left out, so that looking again at an unchanged world gives the very plan that was reviewed.
+        """
+        published = self._snapshot.document
         parts = (
             self._environment.name,
             str(self._base_version),
-            self._snapshot.taken_at.isoformat(),
+            published.plan_hash if published else "",
             new.node_pool,
             str(ordinal),
             new.option.offering.key,

@@ -100,7 +100,8 @@ class LimitUse:
 
 @frozen
 class Plan:
-    """Same inputs, byte-identical plan. ``hash`` is of the canonical JSON of everything but itself and ``decided_at``.
+    """Same inputs, byte-identical plan. ``hash`` is of all that the plan does: not of itself, nor of when it was
+    decided, nor of ``ledger``.
 
     ``document`` is the desired document that this plan proposes; equal to the published one when nothing changes but
     the version. ``base_version`` is the version it was decided on, 0 when none was published.

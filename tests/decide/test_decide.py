@@ -95,13 +95,23 @@ def test_a_claim_is_named_by_its_pool_and_tagged_from_the_launch_on() -> None:
     assert (claim.stack, claim.created_at, claim.node_class) == ("test", NOON, "default")
 
 
-def test_no_two_claims_share_a_name_and_another_pass_makes_other_names() -> None:
+def test_no_two_claims_share_a_name_and_the_next_version_gives_others() -> None:
     one = world(pods=5)
-    first = {launch.claim.name for launch in one.decide().launches}
-    one.now += minutes(1)
-    second = {launch.claim.name for launch in one.decide().launches}
-    assert len(first) == len(second) == 5
+    plan = one.decide()
+    first = {launch.claim.name for launch in plan.launches}
+    one.lose(one.turn().launches[0].claim.name)
+    second = {launch.claim.name for _ in range(3) for launch in one.turn().launches}
+    assert (len(first), len(second)) == (5, 1)
     assert not first & second
+
+
+def test_an_unchanged_world_gives_the_reviewed_plan_again_however_much_later() -> None:
+    one = world(pods=5)
+    reviewed = one.decide()
+    one.now += minutes(30)
+    again = one.decide()
+    assert again.hash == reviewed.hash
+    assert [launch.claim.name for launch in again.launches] == [launch.claim.name for launch in reviewed.launches]
 
 
 def test_an_owned_network_leaves_subnet_and_security_group_to_the_program() -> None:
