@@ -11,7 +11,7 @@ from attrs import evolve
 from engine.converge import urns
 from engine.converge.changes import Changes, changes_between
 from engine.converge.faults import StackMissing
-from engine.converge.foundation import foundation_digest
+from engine.converge.ground import foundation_digest
 from engine.converge.outcomes import (
     DUPLICATE,
     failure,
@@ -83,10 +83,12 @@ class Converger:
         if changes.strays and not changes.foundation_is_stale:
             state, changes = self._with_strays(state, changes, on_progress)
         if changes.is_empty:
-            return self._outcome(document, state, changes, withheld, None)
+            return self._outcome(document, state, changes, withheld, None, {})
         update = update_whole if changes.foundation_is_stale else update_targets
         finished = update(self.stack, document, self.environment, state, changes, on_progress)
-        return self._outcome(document, state, changes, withheld, finished)
+        # A stray is named by its instance, and told of by its claim.
+        claim_of = {instance.id: instance.claim for instance in instances}
+        return self._outcome(document, state, changes, withheld, finished, claim_of)
 
     def destroy(self, document: DesiredDocument | None, instances: Sequence[Instance], on_progress: OnEvent) -> Outcome:
         """Delete everything that the stack holds, protected or not, and the `instances` that it does not know.
@@ -136,12 +138,13 @@ class Converger:
         changes: Changes,
         withheld: Sequence[Claim],
         finished: Finished | None,
+        claim_of: Mapping[str, str],
     ) -> Outcome:
         done: list[ClaimOutcome] = []
         failures: tuple[str, ...] = ()
         if finished is not None:
             named = {claim.name: Urns(self.stack.name).claim(claim) for claim in changes.launches}
-            leaving = {urn: urns.name_of(urn) for urn in changes.removals}
+            leaving = {urn: claim_of.get(urns.name_of(urn)) or urns.name_of(urn) for urn in changes.removals}
             done = [
                 *launch_outcomes(changes.launches, named, finished.told, changes.adoptions),
                 *removal_outcomes(leaving, finished.told),
@@ -155,7 +158,7 @@ class Converger:
             environment=document.environment,
             version=document.version,
             finished_at=datetime.now(UTC),
-            claims=(*done, *left, *_gone_already(document, state, changes), *_duplicates(changes)),
+            claims=(*done, *left, *_gone_already(document, state, done), *_duplicates(changes)),
             foundation_failures=failures,
             is_settled=is_clean
             and not left
@@ -176,10 +179,10 @@ def _withheld(claim: Claim) -> ClaimOutcome:
     return ClaimOutcome(claim.name, OutcomeStatus.UNKNOWN, offering=offering_of(claim), message=message)
 
 
-def _gone_already(document: DesiredDocument, state: StackState, changes: Changes) -> list[ClaimOutcome]:
+def _gone_already(document: DesiredDocument, state: StackState, told_of: Sequence[ClaimOutcome]) -> list[ClaimOutcome]:
     """Recorded removals of machines that the stack holds no more, or never held."""
-    leaving = {urns.name_of(urn) for urn in changes.removals} | {stray.claim for stray in changes.strays}
-    gone = {record.claim for record in document.removals} - leaving - state.instances_by_claim().keys()
+    held = state.instances_by_claim().keys() | {one.claim for one in told_of}
+    gone = {record.claim for record in document.removals} - held
     return [ClaimOutcome(name, OutcomeStatus.DELETED) for name in sorted(gone)]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import socket
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from attrs import frozen
 
@@ -66,12 +66,8 @@ class PulumiStack:
         A lock whose holder was killed on this machine is broken, once. Raises StackLocked, and other Faults when
         the operation did not even begin.
         """
-        done = self._operation(verb, arguments, program, on_event)
-        fault = self._fault_before_start(done, verb)
-        if isinstance(fault, StackLocked) and fault.holders and all(map(is_dead, fault.holders)):
-            self._quietly(["cancel", "--yes", "--stack", self.name], f"breaking the lock of stack {self.name}")
-            done = self._operation(verb, arguments, program, on_event)
-            fault = self._fault_before_start(done, verb)
+        doing = f"running `pulumi {verb}` on stack {self.name}"
+        done, fault = self._past_dead_locks(lambda: self._operation(verb, arguments, program, on_event), doing)
         if fault is not None:
             raise fault
         return done
@@ -85,20 +81,30 @@ class PulumiStack:
         except OSError as error:
             raise self._cli_missing(error) from error
 
-    def _fault_before_start(self, done: Finished, verb: str) -> Fault | None:
-        """An operation that told of nothing has failed before it began, and its words say why."""
-        if done.succeeded or done.told.events:
-            return None
-        return fault_of(done, self.name, f"running `pulumi {verb}` on stack {self.name}")
-
     def _quietly(self, arguments: Sequence[str], doing: str, stdin: str | None = None) -> Finished:
+        done, fault = self._past_dead_locks(lambda: self._command(arguments, stdin), doing)
+        if fault is not None:
+            raise fault
+        return done
+
+    def _command(self, arguments: Sequence[str], stdin: str | None = None) -> Finished:
         try:
-            done = run_quietly(self.cli, arguments, stdin)
+            return run_quietly(self.cli, arguments, stdin)
         except OSError as error:
             raise self._cli_missing(error) from error
-        if not done.succeeded:
-            raise fault_of(done, self.name, doing)
-        return done
+
+    def _past_dead_locks(self, run: Callable[[], Finished], doing: str) -> tuple[Finished, Fault | None]:
+        """Run it, and once more when nothing but the lock of a killed process was in the way."""
+        done, fault = self._judged(run(), doing)
+        if isinstance(fault, StackLocked) and fault.holders and all(map(is_dead, fault.holders)):
+            self._command(["cancel", "--yes", "--stack", self.name])
+            done, fault = self._judged(run(), doing)
+        return done, fault
+
+    def _judged(self, done: Finished, doing: str) -> tuple[Finished, Fault | None]:
+        """An operation that told of nothing has failed before it began, and its words say why."""
+        has_begun = done.succeeded or bool(done.told.events)
+        return done, None if has_begun else fault_of(done, self.name, doing)
 
     def _cli_missing(self, error: OSError) -> CliMissing:
         return CliMissing(

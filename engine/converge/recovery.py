@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from engine.converge import urns
 from engine.converge.changes import Changes
 from engine.converge.faults import fault_of
-from engine.converge.foundation import declare_providers
+from engine.converge.providers import declare_providers
 from engine.converge.pulumi_process import OnEvent, Program
 from engine.converge.pulumi_stack import PulumiStack
 from engine.converge.state import StackState, with_strays, without_pending

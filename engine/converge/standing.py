@@ -16,7 +16,7 @@ from collections.abc import Collection, Iterable, Mapping
 import pulumi
 
 from engine.converge import urns
-from engine.converge.foundation import FoundationParts, Ground, attachment_name
+from engine.converge.ground import FoundationParts, Ground, attachment_name
 from engine.converge.urns import Urns
 from engine.model.document import DesiredDocument
 from engine.model.environment import Environment, NetworkMode

@@ -10,10 +10,10 @@ from attrs import evolve
 from engine.converge.changes import Changes
 from engine.converge.faults import fault_of
 from engine.converge.guard import refuse_unrecorded_steps
-from engine.converge.program import declare, declare_changes
 from engine.converge.pulumi_process import Finished, OnEvent, Program
 from engine.converge.pulumi_stack import PulumiStack
 from engine.converge.state import StackState
+from engine.converge.targeted import declare_changes
 from engine.converge.urns import Urns
 from engine.model.document import DesiredDocument, node_sets
 from engine.model.environment import Environment
@@ -32,6 +32,9 @@ def update_whole(
     on_event: OnEvent,
 ) -> Finished:
     """Declare all of the document. Raises ConvergeRefused when a preview shows a loss that no record names."""
+    # Importing pulumi_aws takes seconds of CPU, which a targeted update should not pay.
+    from engine.converge.program import declare
+
     held = set(state.instances_by_claim())
     launching = {claim.name for claim in changes.launches}
     declared = evolve(
