@@ -37,5 +37,7 @@ def plan(
             from engine.cli.screens import render_proposal
 
             out().print(render_proposal(planned, details=details))
+        if planned.proposal.failures:
+            raise typer.Exit(ExitCode.FAILED)
         if planned.proposal.needs_converging:
             raise typer.Exit(ExitCode.PENDING)

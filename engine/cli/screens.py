@@ -23,9 +23,10 @@ def render_proposal(planned: Planned, *, details: bool = False) -> RenderableTyp
 
     proposal = planned.proposal
     problems = [Text(f"skipped {problem}", style="yellow") for problem in proposal.problems]
+    failures = [Text(f"error: {failure}", style="bold red") for failure in proposal.failures]
     notes = [Text(note, style="yellow") for note in _notes(planned)]
     plan = render_plan(proposal.plan, proposal.snapshot, planned.policy, planned.catalog, details=details)
-    return Group(*problems, *notes, plan)
+    return Group(*failures, *problems, *notes, plan)
 
 
 def show_standing(ports: Ports, ending: Ending, console: Console, *, as_json: bool) -> None:

@@ -14,8 +14,10 @@ from engine.cli.terminal import (
     YesOption,
     out,
     progress_line,
+    show_fault,
     told_of_faults,
 )
+from engine.model.fault import Fault
 
 
 def up(
@@ -45,5 +47,9 @@ def up(
             progress_line("nothing was changed")
             raise typer.Exit(ExitCode.FAILED)
         show_standing(ports, ending, out(), as_json=output is Output.JSON)
-        if not ending.is_done and reviewed is None:
+        if ending.last and ending.last.failures:
+            for failure in ending.last.failures:
+                show_fault(Fault(failure, "correct the selector, or tag what it is to match"))
+            raise typer.Exit(ExitCode.FAILED)
+        if ending.has_failed:
             raise typer.Exit(ExitCode.FAILED)

@@ -10,11 +10,12 @@ from attrs import evolve, frozen
 from engine.converge.store import Pin
 from engine.decide import decide
 from engine.model.document import DesiredDocument
+from engine.model.environment import NetworkMode
 from engine.model.fault import Fault
 from engine.model.ledger import Ledger
 from engine.model.outcome import ClaimOutcome, Outcome, OutcomeStatus
 from engine.model.plan import Plan, RemovalPhase
-from engine.model.snapshot import Snapshot
+from engine.model.snapshot import CloudFacts, Snapshot
 from engine.reconcile.ports import OnEvent, Ports, Tell
 
 _STANDS = (OutcomeStatus.CREATED, OutcomeStatus.ADOPTED)
@@ -25,7 +26,8 @@ _REFUSED = (OutcomeStatus.FAILED_CAPACITY, OutcomeStatus.FAILED_OTHER)
 class Proposal:
     """What one look at the world led to.
 
-    ``problems`` are objects that could not be read, each a sentence. ``network_lost``: the environment's own network
+    ``problems`` are objects that could not be read, each a sentence; ``failures`` what a person must mend before some
+    pool can launch, each a sentence: the rest goes on without it. ``network_lost``: the environment's own network
     stands no more although its document says so. ``is_settled``: the published document is known to be converged.
     """
 
@@ -34,6 +36,7 @@ class Proposal:
     problems: tuple[str, ...]
     is_settled: bool
     network_lost: bool = False
+    failures: tuple[str, ...] = ()
 
     @property
     def needs_converging(self) -> bool:
@@ -56,9 +59,10 @@ def observe(ports: Ports) -> tuple[Snapshot, tuple[str, ...]]:
         cloud=cloud,
         document=document,
         ledger=remembered.ledger,
+        problems=cluster.problems,
     )
     warnings = (remembered.warning,) if remembered.warning else ()
-    return snapshot, (*cluster.problems, *warnings)
+    return snapshot, (*map(str, cluster.problems), *warnings)
 
 
 def propose(ports: Ports) -> Proposal:
@@ -67,7 +71,14 @@ def propose(ports: Ports) -> Proposal:
     plan = decide(snapshot, ports.policy, ports.catalog, ports.environment)
     lost = not snapshot.cloud.network_stands
     settled = _is_settled(ports, snapshot.document) and not lost
-    return Proposal(snapshot=snapshot, plan=plan, problems=problems, is_settled=settled, network_lost=lost)
+    return Proposal(
+        snapshot=snapshot,
+        plan=plan,
+        problems=problems,
+        is_settled=settled,
+        network_lost=lost,
+        failures=tuple(_unmatched_selectors(ports, snapshot.cloud)),
+    )
 
 
 def pin(ports: Ports, plan: Plan) -> None:
@@ -128,6 +139,21 @@ def remember_clocks(ports: Ports, plan: Plan) -> None:
     if plan.ledger != ports.store.ledger().ledger:
         with lease(ports):
             ports.store.write_ledger(plan.ledger)
+
+
+def _unmatched_selectors(ports: Ports, cloud: CloudFacts) -> Iterator[str]:
+    """In a network that exists already, each selector of a class in use that matches nothing there."""
+    if ports.environment.network.mode is NetworkMode.OWNED:
+        return
+    in_use = {pool.node_class for pool in ports.policy.node_pools}
+    for node_class in sorted(ports.policy.node_classes, key=lambda each: each.name):
+        if node_class.name not in in_use:
+            continue
+        place = f"{node_class.position.file}:{node_class.position.line}: EC2NodeClass {node_class.name}"
+        if not cloud.subnets.get(node_class.name):
+            yield f"{place}: subnetSelectorTerms match no subnet in {ports.environment.region}"
+        if not cloud.security_group_ids.get(node_class.name):
+            yield f"{place}: securityGroupSelectorTerms match no security group in {ports.environment.region}"
 
 
 def _is_settled(ports: Ports, document: DesiredDocument | None) -> bool:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol
 
-from attrs import frozen
+from attrs import evolve, frozen
 
+from engine.model.canonical import digest
 from engine.model.outcome import Outcome, OutcomeStatus
 from engine.model.plan import Plan, RemovalPhase
 from engine.reconcile import passes
@@ -32,12 +33,16 @@ class Audience(Protocol):
 
 @frozen
 class Ending:
-    """How it ended. ``is_done``: the world is as the policy wants it, as far as offerings, limits and caps allow."""
+    """How it ended. ``is_done``: the world is as the policy wants it, as far as offerings, limits and caps allow.
+
+    ``has_failed``: something went wrong that another pass would only repeat, or the world does not come to rest.
+    """
 
     passes: int
     changed: bool
     is_done: bool
     was_approved: bool = True
+    has_failed: bool = False
     last: Proposal | None = None
 
 
@@ -52,7 +57,7 @@ def up(ports: Ports, audience: Audience, reviewed: Plan | None = None) -> Ending
     for number in range(1, MOST_PASSES + 1):
         proposal = passes.propose(ports)
         if reviewed is not None and not approved:
-            proposal = _with_plan(proposal, reviewed)
+            proposal = evolve(proposal, plan=reviewed)
         if not proposal.needs_converging:
             passes.remember_clocks(ports, proposal.plan)
             return Ending(passes=number, changed=changed, is_done=True, last=proposal)
@@ -66,8 +71,8 @@ def up(ports: Ports, audience: Audience, reviewed: Plan | None = None) -> Ending
         outcome = _applied(ports, proposal, audience)
         changed = True
         if outcome is not None and not _is_worth_another_pass(outcome):
-            return Ending(passes=number, changed=changed, is_done=False, last=proposal)
-    return Ending(passes=MOST_PASSES, changed=changed, is_done=False, last=proposal)
+            return Ending(passes=number, changed=changed, is_done=False, has_failed=True, last=proposal)
+    return Ending(passes=MOST_PASSES, changed=changed, is_done=False, has_failed=True, last=proposal)
 
 
 def _applied(ports: Ports, proposal: Proposal, audience: Audience) -> Outcome | None:
@@ -81,21 +86,19 @@ def _applied(ports: Ports, proposal: Proposal, audience: Audience) -> Outcome | 
     return outcome
 
 
-def _with_plan(proposal: Proposal, plan: Plan) -> Proposal:
-    return Proposal(
-        snapshot=proposal.snapshot,
-        plan=plan,
-        problems=proposal.problems,
-        is_settled=proposal.is_settled,
-        network_lost=proposal.network_lost,
-    )
-
-
 def _follows_from(plan: Plan, approved: list[Plan]) -> bool:
     """Whether a plan only carries on with what was approved: it releases nodes that were marked then."""
+    if not approved or plan.launches or not _only_sheds_templates(plan, approved[-1]):
+        return False
     marked = {removal.record.claim for earlier in approved for removal in earlier.removals}
-    only_releases = not plan.launches and all(removal.phase is RemovalPhase.RELEASE for removal in plan.removals)
-    return bool(approved) and only_releases and all(removal.record.claim in marked for removal in plan.removals)
+    return all(removal.phase is RemovalPhase.RELEASE and removal.record.claim in marked for removal in plan.removals)
+
+
+def _only_sheds_templates(plan: Plan, before: Plan) -> bool:
+    """Whether the foundation stays, but for launch templates that nothing needs once those nodes are gone."""
+    now, then = plan.document.foundation, before.document.foundation
+    kept = set(map(digest, now.launch_templates)) <= set(map(digest, then.launch_templates))
+    return kept and evolve(now, launch_templates=()) == evolve(then, launch_templates=())
 
 
 def _is_worth_another_pass(outcome: Outcome) -> bool:

@@ -1,0 +1,167 @@
+"""``up`` in the small world: it converges, rests, asks before it acts, and carries on what was cut short."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from engine.model import labels as keys
+from engine.model.fault import Fault
+from engine.model.outcome import OutcomeStatus
+from engine.model.plan import RemovalPhase
+from engine.model.policy import Disruption
+from engine.reconcile import passes
+from engine.reconcile.destroying import destroy
+from engine.reconcile.up import up
+from tests.builders import minutes, node_pool, pod
+from tests.decide.world import World, policy
+from tests.reconcile.world_ports import Watcher, WorldPorts
+
+EMPTY_AT_ONCE = Disruption(consolidate_after=minutes(0), budgets=())
+
+
+def world_of(pods: int, **more: object) -> World:
+    pool = node_pool(disruption=EMPTY_AT_ONCE)
+    return World(policy(pool), [pod(f"llm-{number}", gpu=1) for number in range(pods)], **more)  # type: ignore[arg-type]
+
+
+@pytest.fixture
+def three(tmp_path: Path) -> WorldPorts:
+    return WorldPorts(world_of(3), tmp_path)
+
+
+def test_up_launches_for_waiting_pods_and_then_rests(three: WorldPorts) -> None:
+    watcher = Watcher()
+
+    ending = up(three.ports, watcher)
+
+    assert (ending.is_done, ending.changed, ending.has_failed) == (True, True, False)
+    assert len(three.world.running()) == 3
+    assert watcher.asked == 1
+    again = Watcher()
+    assert not up(three.ports, again).changed
+    assert (again.asked, three.converged) == (0, 1)
+
+
+def test_a_no_changes_nothing(three: WorldPorts) -> None:
+    ending = up(three.ports, Watcher(False))
+
+    assert (ending.was_approved, ending.changed) == (False, False)
+    assert three.store.document() is None
+    assert three.world.running() == []
+
+
+def test_an_empty_node_is_marked_and_then_released_on_one_approval(three: WorldPorts) -> None:
+    up(three.ports, Watcher())
+    three.world.finish(list(three.world.pods.values())[:1])
+    watcher = Watcher()
+
+    ending = up(three.ports, watcher)
+
+    assert ending.is_done
+    assert watcher.asked == 1
+    assert [[removal.phase for removal in plan.removals] for plan in watcher.shown] == [[RemovalPhase.MARK]]
+    assert len(three.world.running()) == 2
+
+
+def test_a_refused_launch_is_asked_about_again_with_another_offering(tmp_path: Path) -> None:
+    three = WorldPorts(world_of(1), tmp_path)
+    three.world.refuses = lambda claim: claim.inputs.capacity_type == keys.SPOT
+    watcher = Watcher()
+
+    ending = up(three.ports, watcher)
+
+    assert ending.is_done
+    assert watcher.asked >= 2
+    assert [one.status for one in watcher.outcomes[0].claims] == [OutcomeStatus.FAILED_CAPACITY]
+    assert [instance.capacity_type for instance in three.world.running()] == [keys.ON_DEMAND]
+    names = [launch.claim.name for plan in watcher.shown for launch in plan.launches]
+    assert len(names) == len(set(names))
+
+
+def test_a_failure_that_would_repeat_itself_ends_the_run(three: WorldPorts) -> None:
+    three.broken = {"*"}
+
+    ending = up(three.ports, Watcher())
+
+    assert (ending.has_failed, ending.passes) == (True, 1)
+
+
+def test_a_pass_that_died_after_publishing_is_carried_on_without_a_new_document(three: WorldPorts) -> None:
+    three.dies = True
+    with pytest.raises(ConnectionError):
+        up(three.ports, Watcher())
+    three.dies = False
+    published = three.store.document()
+    assert published is not None
+
+    ending = up(three.ports, Watcher())
+
+    assert ending.is_done
+    assert three.store.document() == published
+    assert sorted(instance.claim for instance in three.world.running()) == sorted(
+        claim.name for claim in published.claims
+    )
+
+
+def test_a_reviewed_plan_is_applied_and_no_other(three: WorldPorts) -> None:
+    proposal = passes.propose(three.ports)
+    passes.pin(three.ports, proposal.plan)
+    late = pod("late", gpu=1)
+    three.world.pods[late.key] = late
+    watcher = Watcher()
+
+    ending = up(three.ports, watcher, passes.reviewed_plan(three.ports, proposal.plan.hash[:12]))
+
+    assert not ending.has_failed
+    assert [plan.hash for plan in watcher.shown] == [proposal.plan.hash]
+    document = three.store.document()
+    assert document is not None
+    assert document.plan_hash == proposal.plan.hash
+
+
+def test_a_plan_of_an_older_version_is_refused(three: WorldPorts) -> None:
+    proposal = passes.propose(three.ports)
+    passes.pin(three.ports, proposal.plan)
+    pinned = passes.reviewed_plan(three.ports, proposal.plan.hash)
+    up(three.ports, Watcher())
+
+    with pytest.raises(Fault, match="was decided on version 0, and version 1 is published by now"):
+        passes.apply(three.ports, proposal, print, print)
+    with pytest.raises(Fault, match="there is no plan"):
+        passes.reviewed_plan(three.ports, pinned.hash)
+
+
+@pytest.mark.parametrize("wanted", ["", "abc", "f" * 12])
+def test_a_hash_that_names_no_plan_is_refused_with_what_is_there(three: WorldPorts, wanted: str) -> None:
+    passes.pin(three.ports, passes.propose(three.ports).plan)
+
+    with pytest.raises(Fault, match=r"there is no plan .*; the plan on disk is") as refused:
+        passes.reviewed_plan(three.ports, wanted)
+    assert refused.value.hints == ("nodewright plan test",)
+
+
+def test_the_clock_of_an_empty_node_runs_on_although_nothing_is_done(tmp_path: Path) -> None:
+    pool = node_pool(disruption=Disruption(consolidate_after=minutes(5), budgets=()))
+    one = WorldPorts(World(policy(pool), [pod("llm", gpu=1)]), tmp_path)
+    up(one.ports, Watcher())
+    one.world.finish(list(one.world.pods.values()))
+
+    assert not up(one.ports, Watcher()).changed
+    one.world.now += minutes(6)
+    assert up(one.ports, Watcher()).changed
+    assert one.world.running() == []
+
+
+def test_destroy_lets_every_claim_go_by_a_record(three: WorldPorts) -> None:
+    up(three.ports, Watcher())
+
+    outcome = destroy(three.ports, print, print)
+
+    assert outcome.is_settled
+    assert three.world.running() == []
+    document = three.store.document()
+    assert document is not None
+    assert list(document.claims) == []
+    assert {record.reason.value for record in document.removals} == {"Destroyed"}

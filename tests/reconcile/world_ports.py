@@ -1,0 +1,136 @@
+"""The ports of a pass over the small world of tests/decide, with the real store in a temporary folder."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from engine.converge.store import FileStore
+from engine.model.document import DesiredDocument
+from engine.model.environment import Environment
+from engine.model.eviction import Eviction
+from engine.model.ledger import Ledger
+from engine.model.node import Instance
+from engine.model.outcome import ClaimOutcome, Outcome, OutcomeStatus
+from engine.model.plan import Plan
+from engine.model.pod import PodKey
+from engine.model.policy import Policy
+from engine.model.snapshot import CloudFacts
+from engine.observe.cluster import ClusterFacts
+from engine.reconcile.passes import Proposal
+from engine.reconcile.ports import Converging, OnEvent, Ports, Tell
+from engine.reconcile.workspace import Workspace
+from tests.decide.world import World
+
+
+class WorldPorts:
+    """``broken`` names claims whose launch fails for good; ``dies`` makes a converge end in an exception half-way."""
+
+    def __init__(self, world: World, folder: Path) -> None:
+        self.world = world
+        self.broken: set[str] = set()
+        self.dies = False
+        self.converged = 0
+        self.evicted: list[PodKey] = []
+        self.ports = Ports(
+            workspace=Workspace(folder),
+            environment=world.environment,
+            policy=world.policy,
+            catalog=world.catalog,
+            store=FileStore(folder, world.environment.name),
+            cloud=self,
+            cluster=_Cluster(world),
+            drainer=self,
+            converger=self.converger,
+            now=lambda: world.now,
+        )
+
+    @property
+    def store(self) -> FileStore:
+        return self.ports.store
+
+    def read(
+        self, environment: Environment, policy: Policy, document: DesiredDocument | None, ledger: Ledger
+    ) -> CloudFacts:
+        return self.world.cloud()
+
+    def mark(self, node_name: str) -> bool:
+        self.world.mark(node_name)
+        return True
+
+    def unmark(self, node_name: str) -> bool:
+        raise AssertionError("nothing takes a mark off in these tests")
+
+    def evict(self, pods: Sequence[PodKey]) -> tuple[Eviction, ...]:
+        self.evicted += pods
+        return ()
+
+    @contextmanager
+    def converger(self, tell: Tell) -> Iterator[Converging]:
+        yield self
+
+    def converge(
+        self, document: DesiredDocument, instances: Sequence[Instance], on_progress: OnEvent, *, refresh: bool = False
+    ) -> Outcome:
+        self.converged += 1
+        world = self.world
+        alive = {instance.claim for instance in instances if instance.is_alive}
+        missing = [claim for claim in document.claims if claim.name not in alive]
+        self.world.document = document
+        done: list[ClaimOutcome] = []
+        for claim in missing:
+            if claim.name in self.broken or self.broken == {"*"}:
+                done.append(ClaimOutcome(claim.name, OutcomeStatus.FAILED_OTHER, code="InvalidAMIID.NotFound"))
+            else:
+                done.append(world._launch(claim))
+            if self.dies:
+                raise ConnectionError("killed half-way")
+        for record in document.removals:
+            world._terminate(record.claim)
+            done.append(ClaimOutcome(record.claim, OutcomeStatus.DELETED))
+        world.settle()
+        wanted = {OutcomeStatus.CREATED, OutcomeStatus.DELETED}
+        is_settled = all(one.status in wanted for one in done)
+        return Outcome(document.environment, document.version, world.now, tuple(done), is_settled=is_settled)
+
+    def destroy(self, document: DesiredDocument | None, instances: Sequence[Instance], on_progress: OnEvent) -> Outcome:
+        for instance in instances:
+            self.world._terminate(instance.claim)
+        version = document.version if document else 0
+        return Outcome(self.world.environment.name, version, self.world.now, is_settled=True)
+
+    def ensure_stack(self) -> None:
+        raise AssertionError("nothing here needs a stack")
+
+
+class _Cluster:
+    def __init__(self, world: World) -> None:
+        self._world = world
+
+    def read(self, cloud: CloudFacts, document: DesiredDocument | None) -> ClusterFacts:
+        world = self._world
+        return ClusterFacts(tuple(world.pods.values()), tuple(world.nodes.values()), world.daemon_sets)
+
+
+class Watcher:
+    """An audience that notes what it is shown and answers from a list, yes once the list is used up."""
+
+    def __init__(self, *answers: bool) -> None:
+        self.shown: list[Plan] = []
+        self.asked = 0
+        self.outcomes: list[Outcome] = []
+        self._answers = list(answers)
+
+    def show(self, proposal: Proposal) -> None:
+        self.shown.append(proposal.plan)
+
+    def approve(self, plan: Plan) -> bool:
+        self.asked += 1
+        return self._answers.pop(0) if self._answers else True
+
+    def follow(self, plan: Plan) -> tuple[Tell, OnEvent, Callable[[], None]]:
+        return (lambda line: None), (lambda event: None), (lambda: None)
+
+    def show_outcome(self, plan: Plan, outcome: Outcome) -> None:
+        self.outcomes.append(outcome)
