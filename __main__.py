@@ -13,4 +13,4 @@ try:
     desired = declaration(pulumi.get_stack(), is_preview=pulumi.runtime.is_dry_run(), start=Path(__file__).parent)
 except (Fault, InvalidInput) as refusal:
     raise pulumi.RunError(str(refusal)) from None
-declare(desired.document, desired.environment, adoptions=desired.adoptions)
+declare(desired.document, desired.environment, adopt=desired.adopt)

@@ -31,7 +31,7 @@ class Declaration:
 
     document: DesiredDocument
     environment: Environment
-    adoptions: dict[str, str]
+    adopt: dict[str, str]
     plan: Plan | None
 
 
@@ -51,7 +51,7 @@ def declaration(stack: str, *, is_preview: bool, start: Path) -> Declaration:
         )
     cloud = ports.cloud.read(ports.environment, ports.policy, document, ports.store.ledger().ledger)
     alive = {instance.claim: instance.id for instance in cloud.instances if instance.is_alive and instance.claim}
-    return Declaration(document=document, environment=ports.environment, adoptions=alive, plan=plan)
+    return Declaration(document=document, environment=ports.environment, adopt=alive, plan=plan)
 
 
 def _previewed(ports: Ports) -> Plan | None:
