@@ -144,6 +144,7 @@ def _node_role(
     options: pulumi.ResourceOptions,
 ) -> tuple[pulumi.Resource, ...]:
     """A role that EC2 can give to nodes, its profile, and its way into the cluster: all that a boot needs."""
+    tags = owned_tags(environment, name)
     role = parts.keep(aws.iam.Role(name, name=name, assume_role_policy=_NODES_ASSUME_IT, tags=tags, opts=options))
     needed: list[pulumi.Resource] = [
         parts.keep(
