@@ -1,6 +1,10 @@
 # Two commands: `make up` runs the main job on the embedded sandbox, `make test` runs the tests.
 ENV ?= sandbox
 VENV := .venv
+SITE = $(wildcard $(VENV)/lib/python3*/site-packages)
+# What every command imports. Compiled once here, since some machines are told never to write bytecode at import.
+IMPORTED = attr attrs cattrs pydantic pydantic_core typer rich pygments yaml boto3 botocore urllib3 grpc google pulumi \
+  moto/core moto/ec2 moto/iam moto/ssm moto/utilities moto/moto_server werkzeug jinja2
 PYTHON ?= python3
 # A sandbox is not asked about: it costs nothing and touches nothing. Any other environment is.
 YES = $(if $(filter sandbox sandbox-%,$(ENV)),--yes)
@@ -15,32 +19,35 @@ test: $(VENV)/.synced-dev lint
 	$(VENV)/bin/pytest $(PYTEST_ARGS)
 
 lint: $(VENV)/.synced-dev
-	$(VENV)/bin/ruff check engine tests tools __main__.py
-	$(VENV)/bin/ruff format --check engine tests tools __main__.py
-	$(VENV)/bin/mypy
-	$(VENV)/bin/lint-imports
+	@$(VENV)/bin/ruff check engine tests tools __main__.py
+	@$(VENV)/bin/ruff format --check engine tests tools __main__.py
+	@$(VENV)/bin/mypy
+	@$(VENV)/bin/lint-imports
 
 $(VENV)/bin/uv:
-	$(PYTHON) -c 'import sys; sys.exit("nodewright needs Python 3.11 or later; name one: make PYTHON=python3.12 ...") if sys.version_info < (3, 11) else None'
-	$(PYTHON) -m venv $(VENV)
-	$(VENV)/bin/python -m pip --quiet --disable-pip-version-check install uv
+	@echo 'Setting up: a virtual environment, the locked packages' >&2
+	@$(PYTHON) -c 'import sys; sys.exit("nodewright needs Python 3.11 or later; name one: make PYTHON=python3.12 ...") if sys.version_info < (3, 11) else None'
+	@$(PYTHON) -m venv $(VENV)
+	@$(VENV)/bin/python -m pip --quiet --disable-pip-version-check install uv
 
 $(VENV)/.synced: $(VENV)/bin/uv requirements.lock pyproject.toml
-	test -e $(VENV)/.synced-dev || $(VENV)/bin/uv pip sync --quiet --require-hashes requirements.lock
-	test ! -e $(VENV)/.synced-dev || $(VENV)/bin/uv pip sync --quiet --require-hashes requirements-dev.lock
-	$(VENV)/bin/uv pip install --quiet --no-deps --no-build-isolation --editable .
-	touch $@
+	@test -e $(VENV)/.synced-dev || $(VENV)/bin/uv pip sync --quiet --require-hashes requirements.lock
+	@test ! -e $(VENV)/.synced-dev || $(VENV)/bin/uv pip sync --quiet --require-hashes requirements-dev.lock
+	@$(VENV)/bin/uv pip install --quiet --no-deps --no-build-isolation --editable .
+	@$(VENV)/bin/python -m compileall -q -j 0 engine $(addprefix $(SITE)/,$(IMPORTED))
+	@touch $@
 
 $(VENV)/.synced-dev: $(VENV)/bin/uv requirements-dev.lock pyproject.toml
-	$(VENV)/bin/uv pip sync --quiet --require-hashes requirements-dev.lock
-	$(VENV)/bin/uv pip install --quiet --no-deps --no-build-isolation --editable .
-	touch $(VENV)/.synced $@
+	@$(VENV)/bin/uv pip sync --quiet --require-hashes requirements-dev.lock
+	@$(VENV)/bin/uv pip install --quiet --no-deps --no-build-isolation --editable .
+	@$(VENV)/bin/python -m compileall -q -j 0 engine $(addprefix $(SITE)/,$(IMPORTED))
+	@touch $(VENV)/.synced $@
 
 # The locks hold versions and hashes, no addresses.
 lock: $(VENV)/bin/uv
-	$(VENV)/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-emit-index-url \
+	@$(VENV)/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-emit-index-url \
 	  --no-emit-find-links --extra sandbox --extra build pyproject.toml --output-file requirements.lock
-	$(VENV)/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-emit-index-url \
+	@$(VENV)/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-emit-index-url \
 	  --no-emit-find-links --extra sandbox --extra build --group dev pyproject.toml --constraint requirements.lock \
 	  --output-file requirements-dev.lock
 
