@@ -59,6 +59,10 @@ class Market:
         except QuantityError as error:
             return PoolNotReady(why=f"EC2NodeClass {node_class.name}: kubelet: {error}")
 
+    def unsold(self, pool: NodePool) -> tuple[InstanceType, ...]:
+        """The types that the pool permits; asked when none of them is offered where the pool may buy."""
+        return tuple(kind for kind in self._types.values() if self._permits(pool, kind))
+
     def capacity(self, instance_type: str, node_class: NodeClass) -> Resources | None:
         """The capacity of a node of that type; None when the catalog does not know the type, or its class is broken."""
         kind = self._types.get(instance_type)

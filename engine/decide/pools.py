@@ -60,6 +60,7 @@ def pool_states(
                 options=() if isinstance(options, PoolNotReady) else options,
                 nodes=standing.get(pool.name, 0),
                 not_ready=options if isinstance(options, PoolNotReady) else None,
+                unsold=market.unsold(pool) if with_options and options == () else (),
             )
         )
     return tuple(states)

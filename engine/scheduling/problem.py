@@ -15,7 +15,7 @@ from engine.model.plan import BaseShortfall, LimitUse, Placement, Unplaced
 from engine.model.pod import DaemonSet, Pod, PodKey
 from engine.model.policy import NodePool
 from engine.model.quantity import Resources
-from engine.model.refusal import LostOffering, NoOffering, NoPermittedType, PoolNotReady
+from engine.model.refusal import LostOffering, PoolNotReady
 
 
 @frozen
@@ -41,8 +41,8 @@ class PoolState:
     """A pool and what it has: ``used`` is the capacity of all that runs or is launching, ``nodes`` counted in it.
 
     ``limits`` are in force here (stack overrides applied). ``nodes`` is how many claims it keeps after this plan's
-    removals. ``not_ready`` bars launches and says why. ``no_options`` says why ``options`` is empty, when it is and
-    that is known.
+    removals. ``not_ready`` bars launches and says why. ``unsold`` are the types that the pool permits, where
+    ``options`` is empty because none of them is offered in its zones and capacity types.
     """
 
     pool: NodePool
@@ -51,7 +51,7 @@ class PoolState:
     options: tuple[NodeOption, ...]
     nodes: int = 0
     not_ready: PoolNotReady | None = None
-    no_options: NoPermittedType | NoOffering | None = None
+    unsold: tuple[InstanceType, ...] = ()
 
 
 @frozen

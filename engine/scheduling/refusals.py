@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from engine.model import labels as keys
+from engine.model.catalog import InstanceType
 from engine.model.constraint import Requirement
 from engine.model.ledger import Unavailable
 from engine.model.quantity import Resources
@@ -81,7 +82,7 @@ def _refusal(
     if taint is not None:
         return TaintNotTolerated(str(taint))
     if not pool.options:
-        return _no_option(pool)
+        return _not_carried(pod_class.accelerators, pool.state.unsold) or _no_option(pool)
     permitted = pool.permitted(pod_class.demand)
     if not permitted:
         return _requirement_refusal(pod_class, pool)
@@ -96,8 +97,8 @@ def _no_option(pool: PoolOffers) -> Refusal:
     """Of a pool that has no option for anybody."""
     if pool.state.not_ready is not None:
         return pool.state.not_ready
-    if pool.state.no_options is not None:
-        return pool.state.no_options
+    if pool.state.unsold:
+        return NoOffering(types=len(pool.state.unsold), unpriced=0)
     return NoPermittedType("; ".join(sorted(map(str, pool.state.pool.requirements))))
 
 
@@ -141,10 +142,15 @@ def _told(offered: ValueSet) -> str:
 def _accelerator_refusal(pod_class: PodClass, pool: PoolOffers, permitted: Sequence[Kind]) -> Refusal | None:
     if not any(pool.open_to(pod_class, kind) for kind in permitted):
         return GpuPoolClosed()
-    for resource in pod_class.accelerators:
-        if any(kind.instance_type.accelerators.amount(resource) for kind in permitted):
+    return _not_carried(pod_class.accelerators, [kind.instance_type for kind in permitted])
+
+
+def _not_carried(accelerators: Sequence[str], types: Sequence[InstanceType]) -> Refusal | None:
+    """The first of the accelerators asked for that no type carries, with those that they do carry."""
+    for resource in accelerators:
+        if not types or any(kind.accelerators.amount(resource) for kind in types):
             continue
-        carrying = [kind.instance_type for kind in permitted if kind.instance_type.accelerators.accelerators()]
+        carrying = [kind for kind in types if kind.accelerators.accelerators()]
         return AcceleratorNotOffered(
             resource,
             offered=tuple(sorted({name for kind in carrying for name in kind.accelerators.accelerators()})),

@@ -119,7 +119,7 @@ def why(waiting: Pod, state: PoolState, **more: object) -> Refusal:
             pool_state(node_pool(requirements=[requirement(keys.ARCH, "In", "s390x")]), options=[]),
             NoPermittedType(f"{keys.ARCH} In s390x"),
         ),
-        (pod(gpu=1), pool_state(options=[], no_options=NoOffering(2, 0)), NoOffering(types=2, unpriced=0)),
+        (pod(gpu=1), pool_state(options=[], unsold=(G5_XLARGE, G5_XLARGE)), NoOffering(types=2, unpriced=0)),
     ],
 )
 def test_the_first_constraint_that_decides_is_told_with_its_numbers(
