@@ -77,7 +77,9 @@ def launch_outcomes(
             outcomes.append(failure(claim.name, message, offering=offering, instance_id=failed[urn].id))
         elif urn in done:
             status = OutcomeStatus.ADOPTED if claim.name in adoptions else OutcomeStatus.CREATED
-            outcomes.append(ClaimOutcome(claim.name, status, done[urn].id, offering))
+            # An adopted machine that differs from what its claim records is held all the same, and says so.
+            message = errors.get(urn, "")[:_SHOWN_CHARACTERS]
+            outcomes.append(ClaimOutcome(claim.name, status, done[urn].id, offering, message=message))
         elif urn in errors:
             outcomes.append(failure(claim.name, errors[urn], offering=offering))
         else:

@@ -14,8 +14,9 @@ from pathlib import Path
 from typing import IO
 
 import grpc
+import pulumi
 from attrs import frozen
-from pulumi.automation._server import LanguageServer
+from pulumi.automation import _server as sdk_server
 from pulumi.runtime._grpc_settings import _GRPC_CHANNEL_OPTIONS
 from pulumi.runtime.proto import language_pb2_grpc
 
@@ -174,11 +175,29 @@ def _signal_group(process: subprocess.Popen[bytes], number: signal.Signals) -> N
             process.send_signal(number)
 
 
+class _LogToEngine:
+    """`pulumi.log` for the SDK's server of inline programs: an engine that was killed cannot be told of anything.
+
+    The server would stumble over that on its way out, and leave the program's tasks behind unfinished.
+    """
+
+    def debug(self, message: str) -> None:
+        with contextlib.suppress(grpc.RpcError):
+            pulumi.log.debug(message)
+
+    def error(self, message: str) -> None:
+        with contextlib.suppress(grpc.RpcError):
+            pulumi.log.error(message)
+
+
+sdk_server.log = _LogToEngine()  # type: ignore[attr-defined,assignment]
+
+
 @contextlib.contextmanager
 def _served(program: Program) -> Iterator[str]:
     """Serve the program to the engine on loopback; the address."""
     server = grpc.server(futures.ThreadPoolExecutor(SERVER_THREADS), options=_GRPC_CHANNEL_OPTIONS)
-    language_pb2_grpc.add_LanguageRuntimeServicer_to_server(LanguageServer(program), server)
+    language_pb2_grpc.add_LanguageRuntimeServicer_to_server(sdk_server.LanguageServer(program), server)
     port = server.add_insecure_port("127.0.0.1:0")
     server.start()
     try:

@@ -135,7 +135,7 @@ def _template(aws: Region, instance: Mapping[str, Any], known: Value) -> Propert
         return known or None
     named = (known or {}).get("version")
     in_words = named in ("$Latest", "$Default") and numbered(aws, identity, str(named)) == number
-    name = (known or {}).get("name")
+    name = (known or {}).get("name") or (find_template(aws, identity) or {}).get("LaunchTemplateName")
     return {"id": identity, "version": named if in_words else number, **({"name": name} if name else {})}
 
 
