@@ -13,4 +13,6 @@ try:
     desired = declaration(pulumi.get_stack(), is_preview=pulumi.runtime.is_dry_run(), start=Path(__file__).parent)
 except (Fault, InvalidInput) as refusal:
     raise pulumi.RunError(str(refusal)) from None
+if desired.summary:
+    pulumi.log.info(desired.summary)
 declare(desired.document, desired.environment, adopt=desired.adopt)

@@ -17,6 +17,7 @@ from engine.reconcile import passes
 from engine.reconcile.assembly import assemble
 from engine.reconcile.ports import Ports
 from engine.reconcile.workspace import find_workspace
+from engine.report.plan_report import plan_line
 
 # A preview shows a plan that someone has made a moment ago; an older one may no longer be what the cluster needs.
 PIN_IS_FRESH_FOR = timedelta(minutes=10)
@@ -27,12 +28,15 @@ _held = contextlib.ExitStack()
 
 @frozen
 class Declaration:
-    """The document to declare, and running instances of its claims by claim name: none is launched twice."""
+    """The document to declare, and running instances of its claims by claim name: none is launched twice.
+
+    ``summary`` is the plan in a line, for the log of the preview; empty where the published document is declared.
+    """
 
     document: DesiredDocument
     environment: Environment
     adopt: dict[str, str]
-    plan: Plan | None
+    summary: str
 
 
 def declaration(stack: str, *, is_preview: bool, start: Path) -> Declaration:
@@ -51,7 +55,11 @@ def declaration(stack: str, *, is_preview: bool, start: Path) -> Declaration:
         )
     cloud = ports.cloud.read(ports.environment, ports.policy, document, ports.store.ledger().ledger)
     alive = {instance.claim: instance.id for instance in cloud.instances if instance.is_alive and instance.claim}
-    return Declaration(document=document, environment=ports.environment, adopt=alive, plan=plan)
+    return Declaration(document=document, environment=ports.environment, adopt=alive, summary=_summary(plan))
+
+
+def _summary(plan: Plan | None) -> str:
+    return f"{plan_line(plan)} ({plan.hash[:12]})" if plan else ""
 
 
 def _previewed(ports: Ports) -> Plan | None:
