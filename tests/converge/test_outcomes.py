@@ -1,0 +1,134 @@
+"""What became of each claim, from what the engine said and what its state holds."""
+
+from __future__ import annotations
+
+import pytest
+
+from engine.converge.events import Event, Remark, StepDone, StepFailed, Summary, Told
+from engine.converge.outcomes import (
+    foundation_failures,
+    launch_outcomes,
+    refusal_code,
+    removal_outcomes,
+    settled_by_state,
+)
+from engine.converge.urns import Urns
+from engine.model import labels
+from engine.model.outcome import ClaimOutcome, OutcomeStatus
+from tests.converge.documents import claim
+from tests.converge.states import instance, state_of
+
+URNS = Urns("test")
+SDK = "creating EC2 Instance: operation error EC2: RunInstances, StatusCode: 400, api error {}: sorry"
+BOTO = "An error occurred ({}) when calling the RunInstances operation: sorry"
+
+
+def told(*events: Event, is_complete: bool = True) -> Told:
+    return Told((*events, Summary("failed")), is_complete)
+
+
+@pytest.mark.parametrize(
+    ("message", "code"),
+    [
+        (SDK.format("InsufficientInstanceCapacity"), "InsufficientInstanceCapacity"),
+        (BOTO.format("SpotMaxPriceTooLow"), "SpotMaxPriceTooLow"),
+        (
+            "unexpected state 'terminated', last error: Server.InsufficientInstanceCapacity: Insufficient capacity",
+            "InsufficientInstanceCapacity",
+        ),
+        (SDK.format("InvalidAMIID.NotFound"), "InvalidAMIID.NotFound"),
+        ("the connection was lost", ""),
+    ],
+)
+def test_awss_code_is_found_however_the_provider_words_it(message: str, code: str) -> None:
+    assert refusal_code(message) == code
+
+
+@pytest.mark.parametrize(
+    ("code", "status"),
+    [
+        ("InsufficientInstanceCapacity", OutcomeStatus.FAILED_CAPACITY),
+        ("UnfulfillableCapacity", OutcomeStatus.FAILED_CAPACITY),
+        ("MaxSpotInstanceCountExceeded", OutcomeStatus.FAILED_CAPACITY),
+        ("VcpuLimitExceeded", OutcomeStatus.FAILED_CAPACITY),
+        ("InsufficientReservedInstanceCapacity", OutcomeStatus.FAILED_CAPACITY),
+        ("Unsupported", OutcomeStatus.FAILED_CAPACITY),
+        ("InvalidAMIID.NotFound", OutcomeStatus.FAILED_OTHER),
+        ("UnauthorizedOperation", OutcomeStatus.FAILED_OTHER),
+    ],
+)
+def test_a_refusal_is_told_apart_by_its_code(code: str, status: OutcomeStatus) -> None:
+    one = claim("gpu-1", capacity_type=labels.SPOT)
+    urn = URNS.claim(one)
+    said = told(Remark(urn, "error", SDK.format(code)), StepFailed(urn, "create"))
+    [outcome] = launch_outcomes([one], {"gpu-1": urn}, said, {})
+    assert (outcome.status, outcome.code) == (status, code)
+    assert outcome.offering == "g5.xlarge/us-east-1a/spot"
+
+
+def test_each_claim_gets_what_was_said_of_it() -> None:
+    claims = [claim(name) for name in ("made", "found", "skipped")]
+    names = {one.name: URNS.claim(one) for one in claims}
+    said = told(StepDone(names["made"], "create", "i-1"), StepDone(names["found"], "import", "i-2"))
+    outcomes = launch_outcomes(claims, names, said, {"found": "i-2"})
+    assert [(one.claim, one.status, one.instance_id) for one in outcomes] == [
+        ("made", OutcomeStatus.CREATED, "i-1"),
+        ("found", OutcomeStatus.ADOPTED, "i-2"),
+        ("skipped", OutcomeStatus.SKIPPED, ""),
+    ]
+
+
+def test_a_machine_that_was_made_and_then_failed_is_a_failure_with_its_id() -> None:
+    one = claim("gpu-1")
+    urn = URNS.claim(one)
+    said = told(Remark(urn, "error", "timeout while waiting for state"), StepFailed(urn, "create", "i-9"))
+    [outcome] = launch_outcomes([one], {"gpu-1": urn}, said, {})
+    assert (outcome.status, outcome.instance_id) == (OutcomeStatus.FAILED_OTHER, "i-9")
+
+
+def test_where_events_were_lost_the_state_decides_and_a_pending_create_stays_unknown() -> None:
+    claims = [claim(name) for name in ("made", "half", "pending", "never")]
+    names = {one.name: URNS.claim(one) for one in claims}
+    unknown = launch_outcomes(claims, names, told(is_complete=False), {})
+    leaving = {URNS.claim(claim("gone")): "gone", URNS.claim(claim("stays")): "stays"}
+    unknown += removal_outcomes(leaving, told(is_complete=False))
+    assert {one.status for one in unknown} == {OutcomeStatus.UNKNOWN}
+    state = state_of(
+        instance("made", "i-1"),
+        instance("half", "i-2", init_errors=["waiting failed"]),
+        instance("stays", "i-3"),
+        pending=["pending"],
+    )
+    settled = settled_by_state(unknown, state, leaving)
+    assert [(one.claim, one.status, one.instance_id) for one in settled] == [
+        ("made", OutcomeStatus.CREATED, "i-1"),
+        ("half", OutcomeStatus.FAILED_OTHER, "i-2"),
+        ("pending", OutcomeStatus.UNKNOWN, ""),
+        ("never", OutcomeStatus.SKIPPED, ""),
+        ("gone", OutcomeStatus.DELETED, ""),
+        ("stays", OutcomeStatus.SKIPPED, ""),
+    ]
+
+
+def test_a_removal_is_deleted_failed_or_skipped() -> None:
+    leaving = {URNS.claim(claim(name)): name for name in ("a", "b", "c")}
+    a, b, _ = leaving
+    said = told(StepDone(a, "delete", "i-1"), StepFailed(b, "delete"), Remark(b, "error", SDK.format("Nope")))
+    assert removal_outcomes(leaving, said) == [
+        ClaimOutcome("a", OutcomeStatus.DELETED),
+        ClaimOutcome("b", OutcomeStatus.FAILED_OTHER, code="Nope", message=SDK.format("Nope")),
+        ClaimOutcome("c", OutcomeStatus.SKIPPED),
+    ]
+
+
+def test_what_fails_besides_claims_is_told_by_name_and_the_engines_closing_word_is_not() -> None:
+    one = claim("gpu-1")
+    vpc = URNS.of_foundation("aws:ec2/vpc:Vpc", "test")
+    root = "urn:pulumi:test::nodewright::pulumi:pulumi:Stack::nodewright-test"
+    said = told(
+        Remark(URNS.claim(one), "error", "no capacity"),
+        Remark(vpc, "error", "VpcLimitExceeded"),
+        Remark(root, "error", "update failed"),
+        Remark("", "error", "the backend went away"),
+    )
+    assert foundation_failures(said, [URNS.claim(one)]) == ("test: VpcLimitExceeded", "pulumi: the backend went away")
