@@ -47,7 +47,7 @@ def err() -> Console:
     """Standard error, for progress, questions and faults."""
     from rich.console import Console
 
-    return Console(stderr=True, highlight=False)
+    return Console(stderr=True, highlight=False, soft_wrap=not sys.stderr.isatty())
 
 
 @contextmanager
