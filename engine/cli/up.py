@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Annotated
 
 import typer
@@ -36,10 +37,13 @@ def up(
         from engine.cli.screens import show_standing
         from engine.reconcile import passes
         from engine.reconcile.assembly import assemble
+        from engine.reconcile.shell import require_aws_plugin
         from engine.reconcile.up import up as converge
         from engine.reconcile.workspace import find_workspace
 
-        ports = assemble(find_workspace(context.obj), environment)
+        workspace = find_workspace(context.obj)
+        require_aws_plugin(workspace.environment(environment), os.environ)
+        ports = assemble(workspace, environment)
         reviewed = passes.reviewed_plan(ports, plan_hash) if plan_hash else None
         audience = TerminalAudience(ports, is_approved=yes or reviewed is not None, is_quiet=output is Output.JSON)
         ending = converge(ports, audience, reviewed)

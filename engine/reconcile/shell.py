@@ -8,7 +8,13 @@ from collections.abc import Mapping
 
 from attrs import frozen
 
-from engine.converge.toolchain import Toolchain, find_toolchain, pulumi_home, user_cache_dir
+from engine.converge.toolchain import (
+    Toolchain,
+    find_toolchain,
+    official_aws_plugin,
+    pulumi_home,
+    user_cache_dir,
+)
 from engine.model.environment import Environment
 from engine.model.fault import Fault
 from engine.reconcile.ports import Tell
@@ -38,11 +44,8 @@ def shell_variables(workspace: Workspace, environment: Environment, inherited: M
         plugins_home=pulumi_home(inherited),
         tell=tell,
     )
-    if toolchain.aws_plugin is None and environment.endpoint_url is None:
-        raise Fault(
-            f"environment {environment.name} is a real AWS account, and that needs Pulumi's official AWS plugin",
-            ("pulumi plugin install resource aws 7.51.1", "nodewright doctor shows what is here"),
-        )
+    if toolchain.aws_plugin is None:
+        _refuse_a_real_account(environment)
     stand_ins = [
         name
         for name, official in ((LANGUAGE_HOST, toolchain.language_host), (AWS_PLUGIN, toolchain.aws_plugin))
@@ -57,6 +60,21 @@ def shell_variables(workspace: Workspace, environment: Environment, inherited: M
         **_sandbox_credentials(workspace, environment, inherited),
     }
     return Shell(toolchain, variables)
+
+
+def require_aws_plugin(environment: Environment, inherited: Mapping[str, str]) -> None:
+    """Raises Fault for a real account without Pulumi's official AWS plugin: better before a plan than after it."""
+    if official_aws_plugin(inherited.get("PATH", os.defpath), pulumi_home(inherited)) is None:
+        _refuse_a_real_account(environment)
+
+
+def _refuse_a_real_account(environment: Environment) -> None:
+    if environment.endpoint_url is None and environment.sandbox is None:
+        raise Fault(
+            f"environment {environment.name} is a real AWS account, and that needs Pulumi's official AWS plugin; "
+            "nodewright's stand-in serves loopback endpoints only",
+            ("pulumi plugin install resource aws 7.51.1", "nodewright doctor shows what is here"),
+        )
 
 
 def _backend(workspace: Workspace, environment: Environment) -> dict[str, str]:

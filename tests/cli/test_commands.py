@@ -190,3 +190,17 @@ def test_an_endpoint_that_refuses_is_named_with_what_to_do(sandbox: Project) -> 
     assert ran.code == 1
     assert "http://127.0.0.1:9" in ran.stderr
     assert "Traceback" not in ran.words
+
+
+def test_a_real_account_without_the_official_plugin_is_refused_before_anything_is_read(sandbox: Project) -> None:
+    stack = sandbox.root / "stacks" / "Pulumi.prod.yaml"
+    text = (sandbox.root / "stacks" / "Pulumi.sandbox.yaml").read_text()
+    stack.write_text(text[: text.index("  nodewright:sandbox:")])
+    try:
+        ran = sandbox.nodewright("up", "prod", "--yes", PULUMI_HOME=str(sandbox.root / "no-plugins"))
+    finally:
+        stack.unlink()
+
+    assert ran.code == 1
+    assert "needs Pulumi's official AWS plugin" in ran.stderr
+    assert "pulumi plugin install resource aws" in ran.stderr
