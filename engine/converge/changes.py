@@ -38,8 +38,8 @@ class Changes:
 
     `launches` are claims that the state lacks; `adoptions` are instance ids, by claim name, of those whose machine
     runs already. `removals` are URNs of instances that leave; `strays` are machines whose claim left by record
-    while the stack never knew them. `half_made` claims are in the state with
-    errors of their making. `foundation_is_stale`: a full update is needed.
+    while the stack never knew them. `half_made` claims are in the state with errors of their making.
+    `foundation_is_stale`: a full update is needed.
     """
 
     launches: tuple[Claim, ...]

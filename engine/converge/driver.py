@@ -23,7 +23,14 @@ from engine.converge.outcomes import (
 )
 from engine.converge.pulumi_process import Finished, OnEvent, PulumiCli
 from engine.converge.pulumi_stack import PulumiStack
-from engine.converge.recovery import forget_pending, refreshed, take_in, withheld_claims
+from engine.converge.recovery import (
+    FoundationFinder,
+    forget_pending,
+    refreshed,
+    take_in,
+    with_lost_parts,
+    withheld_claims,
+)
 from engine.converge.state import StackState
 from engine.converge.teardown import tear_down
 from engine.converge.toolchain import Toolchain
@@ -42,10 +49,19 @@ class Converger:
     """Drives the stack of one environment. Remembers nothing itself: the stack and EC2 do."""
 
     def __init__(
-        self, toolchain: Toolchain, project: Path, environment: Environment, variables: Mapping[str, str]
+        self,
+        toolchain: Toolchain,
+        project: Path,
+        environment: Environment,
+        variables: Mapping[str, str],
+        finder: FoundationFinder | None = None,
     ) -> None:
-        """`project` holds Pulumi.yaml; `variables` are the whole environment of the CLI's processes."""
+        """`project` holds Pulumi.yaml; `variables` are the whole environment of the CLI's processes.
+
+        `finder` looks for parts of the foundation whose making was cut off; without one they are made again.
+        """
         self.environment = environment
+        self._finder = finder
         self.stack = PulumiStack(PulumiCli(toolchain.pulumi, project, variables), environment.name)
 
     def stack_exists(self) -> bool:
@@ -76,10 +92,14 @@ class Converger:
         state = self._state(instances)
         if refresh and not state.is_empty:
             state = refreshed(self.stack, self.environment, on_progress)
+        state = with_lost_parts(self.stack, self.environment, state, self._finder, on_progress)
         changes = self._changes(document, state, instances)
         withheld = withheld_claims(state, changes, self.environment, datetime.now(UTC))
+        changes = evolve(
+            changes,
+            launches=tuple(one for one in changes.launches if one not in withheld),
+        )
         state = forget_pending(self.stack, state, {claim.name for claim in withheld})
-        changes = evolve(changes, launches=tuple(one for one in changes.launches if one not in withheld))
         if changes.strays and not changes.foundation_is_stale:
             state, changes = self._with_strays(state, changes, on_progress)
         if changes.is_empty:
@@ -95,7 +115,7 @@ class Converger:
 
         The empty stack itself stays. Settled when nothing is left. Raises Fault when it could not begin.
         """
-        return tear_down(self.stack, self.environment, document, instances, on_progress)
+        return tear_down(self.stack, self.environment, document, instances, self._finder, on_progress)
 
     def _state(self, instances: Sequence[Instance]) -> StackState:
         """The stack's state; a missing stack is made, unless machines say that there was one."""

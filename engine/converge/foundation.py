@@ -43,53 +43,45 @@ def _owned_network(
     protect: bool,
 ) -> Ground:
     guarded = pulumi.ResourceOptions.merge(options, pulumi.ResourceOptions(protect=protect))
-    name = environment.name
-
-    def tags(part: str) -> dict[str, str]:
-        return owned_tags(environment, f"{name}-{part}" if part else name)
-
-    vpc = parts.keep(
-        aws.ec2.Vpc(
-            name,
-            cidr_block=foundation.cidr,
-            enable_dns_hostnames=True,
-            enable_dns_support=True,
-            tags=tags(""),
-            opts=guarded,
-        )
+    name, tags = environment.name, owned_tags(environment, environment.name)
+    vpc = parts.make(
+        aws.ec2.Vpc,
+        name,
+        guarded,
+        cidr_block=foundation.cidr,
+        enable_dns_hostnames=True,
+        enable_dns_support=True,
+        tags=tags,
     )
-    gateway = parts.keep(aws.ec2.InternetGateway(name, vpc_id=vpc.id, tags=tags(""), opts=options))
-    table = parts.keep(aws.ec2.RouteTable(name, vpc_id=vpc.id, tags=tags(""), opts=options))
-    way_out = parts.keep(
-        aws.ec2.Route(
-            f"{name}-internet",
-            route_table_id=table.id,
-            destination_cidr_block="0.0.0.0/0",
-            gateway_id=gateway.id,
-            opts=options,
-        )
+    gateway = parts.make(aws.ec2.InternetGateway, name, options, vpc_id=vpc.id, tags=tags)
+    table = parts.make(aws.ec2.RouteTable, name, options, vpc_id=vpc.id, tags=tags)
+    way_out = parts.make(
+        aws.ec2.Route,
+        f"{name}-internet",
+        options,
+        route_table_id=table.id,
+        destination_cidr_block="0.0.0.0/0",
+        gateway_id=gateway.id,
     )
     group = _security_group(parts, vpc, foundation, environment, options, guarded)
     after_route = pulumi.ResourceOptions.merge(options, pulumi.ResourceOptions(depends_on=[way_out]))
-    cluster_tag = {f"kubernetes.io/cluster/{environment.cluster.name}": "shared"}
+    shared = {**foundation.discovery_tags, f"kubernetes.io/cluster/{environment.cluster.name}": "shared"}
     subnets, before = {}, {}
     for zone, cidr in network_plan(foundation).items():
-        subnet = parts.keep(
-            aws.ec2.Subnet(
-                f"{name}-{zone}",
-                vpc_id=vpc.id,
-                cidr_block=cidr,
-                availability_zone=zone,
-                # The network has no NAT gateway: a node reaches its cluster by an address of its own.
-                map_public_ip_on_launch=True,
-                tags={**foundation.discovery_tags, **cluster_tag, **tags(zone)},
-                opts=guarded,
-            )
+        of_zone = f"{name}-{zone}"
+        subnet = parts.make(
+            aws.ec2.Subnet,
+            of_zone,
+            guarded,
+            vpc_id=vpc.id,
+            cidr_block=cidr,
+            availability_zone=zone,
+            # The network has no NAT gateway: a node reaches its cluster by an address of its own.
+            map_public_ip_on_launch=True,
+            tags={**shared, **owned_tags(environment, of_zone)},
         )
-        association = parts.keep(
-            aws.ec2.RouteTableAssociation(
-                f"{name}-{zone}", subnet_id=subnet.id, route_table_id=table.id, opts=after_route
-            )
+        association = parts.make(
+            aws.ec2.RouteTableAssociation, of_zone, after_route, subnet_id=subnet.id, route_table_id=table.id
         )
         subnets[zone], before[zone] = subnet.id, (subnet, association, group)
     return Ground(group.id, subnets, before, {})
@@ -105,34 +97,20 @@ def _security_group(
 ) -> aws.ec2.SecurityGroup:
     """Nodes talk to each other and to the outside. Rules are resources of their own, so that others can be added."""
     name = environment.name
-    group: aws.ec2.SecurityGroup = parts.keep(
-        aws.ec2.SecurityGroup(
-            name,
-            name=f"nodewright-{name}",
-            description=f"Nodes of environment {name}",
-            vpc_id=vpc.id,
-            tags={
-                **foundation.discovery_tags,
-                f"kubernetes.io/cluster/{environment.cluster.name}": "owned",
-                **owned_tags(environment, name),
-            },
-            opts=guarded,
-        )
+    owned = {**foundation.discovery_tags, f"kubernetes.io/cluster/{environment.cluster.name}": "owned"}
+    group = parts.make(
+        aws.ec2.SecurityGroup,
+        name,
+        guarded,
+        name=f"nodewright-{name}",
+        description=f"Nodes of environment {name}",
+        vpc_id=vpc.id,
+        tags={**owned, **owned_tags(environment, name)},
     )
-    parts.keep(
-        aws.vpc.SecurityGroupEgressRule(
-            f"{name}-out", security_group_id=group.id, ip_protocol="-1", cidr_ipv4="0.0.0.0/0", opts=options
-        )
-    )
-    parts.keep(
-        aws.vpc.SecurityGroupIngressRule(
-            f"{name}-among-nodes",
-            security_group_id=group.id,
-            ip_protocol="-1",
-            referenced_security_group_id=group.id,
-            opts=options,
-        )
-    )
+    every = {"security_group_id": group.id, "ip_protocol": "-1"}
+    parts.make(aws.vpc.SecurityGroupEgressRule, f"{name}-out", options, cidr_ipv4="0.0.0.0/0", **every)
+    among = f"{name}-among-nodes"
+    parts.make(aws.vpc.SecurityGroupIngressRule, among, options, referenced_security_group_id=group.id, **every)
     return group
 
 
@@ -145,22 +123,21 @@ def _node_role(
 ) -> tuple[pulumi.Resource, ...]:
     """A role that EC2 can give to nodes, its profile, and its way into the cluster: all that a boot needs."""
     tags = owned_tags(environment, name)
-    role = parts.keep(aws.iam.Role(name, name=name, assume_role_policy=_NODES_ASSUME_IT, tags=tags, opts=options))
-    needed: list[pulumi.Resource] = [
-        parts.keep(
-            aws.iam.RolePolicyAttachment(attachment_name(name, policy), role=role.name, policy_arn=policy, opts=options)
-        )
-        for policy in sorted(foundation.role_policies)
-    ]
-    needed.append(parts.keep(aws.iam.InstanceProfile(name, name=name, role=role.name, tags=tags, opts=options)))
+    role = parts.make(aws.iam.Role, name, options, name=name, assume_role_policy=_NODES_ASSUME_IT, tags=tags)
+    needed: list[pulumi.Resource] = []
+    for policy in sorted(foundation.role_policies):
+        attached = attachment_name(name, policy)
+        needed.append(parts.make(aws.iam.RolePolicyAttachment, attached, options, role=role.name, policy_arn=policy))
+    needed.append(parts.make(aws.iam.InstanceProfile, name, options, name=name, role=role.name, tags=tags))
     if foundation.access_entry:
-        entry = aws.eks.AccessEntry(
+        entry = parts.make(
+            aws.eks.AccessEntry,
             name,
+            options,
             cluster_name=environment.cluster.name,
             principal_arn=role.arn,
             type="EC2_LINUX",
             tags=tags,
-            opts=options,
         )
-        needed.append(parts.keep(entry))
+        needed.append(entry)
     return tuple(needed)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 import pulumi
 from attrs import frozen
@@ -15,6 +15,8 @@ from engine.model import labels
 from engine.model.canonical import digest
 from engine.model.document import DesiredDocument
 from engine.model.environment import Environment, NetworkMode
+
+R = TypeVar("R", bound=pulumi.CustomResource)
 
 
 @frozen
@@ -42,9 +44,11 @@ class FoundationParts(pulumi.ComponentResource):
         super().__init__(urns.FOUNDATION, environment)
         self.parts: list[pulumi.CustomResource] = []
 
-    def keep(self, part: Any) -> Any:
-        self.parts.append(part)
-        return part
+    def make(self, kind: type[R], part: str, options: pulumi.ResourceOptions, /, **inputs: Any) -> R:
+        """Declare the part of that name, of a class of pulumi_aws."""
+        made = kind(part, opts=options, **inputs)
+        self.parts.append(made)
+        return made
 
     def finish(self, declared: str) -> None:
         """The digest is stored only when every part stands, so that a half-made foundation is seen as such."""

@@ -35,7 +35,10 @@ def declare(
     node_sets = NodeSets()
     templates: dict[str, pulumi.Resource] = {
         template.name: declare_template(
-            template, node_sets.of(template.node_pool), everything_else, ground.node_roles.get(template.role or "", ())
+            template,
+            node_sets.of(template.node_pool),
+            everything_else,
+            after=ground.node_roles.get(template.role or "", ()),
         )
         for template in document.foundation.launch_templates
     }

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from datetime import datetime, timedelta
+from typing import Any, Protocol
 
 from engine.converge import urns
 from engine.converge.changes import Changes
@@ -11,7 +12,7 @@ from engine.converge.faults import fault_of
 from engine.converge.providers import declare_providers
 from engine.converge.pulumi_process import OnEvent, Program
 from engine.converge.pulumi_stack import PulumiStack
-from engine.converge.state import StackState, with_strays, without_pending
+from engine.converge.state import StackState, with_finished_creates, with_strays, without_pending
 from engine.converge.urns import Urns
 from engine.model.claim import Claim
 from engine.model.environment import Environment
@@ -36,6 +37,39 @@ def withheld_claims(state: StackState, changes: Changes, environment: Environmen
     return tuple(claim for claim in changes.launches if claim.name in cut_off and claim.name not in changes.adoptions)
 
 
+class FoundationFinder(Protocol):
+    """Finds a part of a foundation that a killed run may have made."""
+
+    def find(self, kind: str, inputs: Mapping[str, Any]) -> str | None:
+        """The id by which Pulumi imports it; None when it does not exist. `kind` is its Pulumi type."""
+        ...
+
+
+def with_lost_parts(
+    stack: PulumiStack,
+    environment: Environment,
+    state: StackState,
+    finder: FoundationFinder | None,
+    on_event: OnEvent,
+) -> StackState:
+    """The state with the foundation parts and templates whose making was cut off and which exist all the same.
+
+    Made a second time they would stand in their own way: a role's name, a subnet's addresses are taken. Raises Fault.
+    """
+    cut_off = [
+        one
+        for one in state.pending
+        if one.kind == "creating" and one.type != urns.INSTANCE and one.urn not in state.resources
+    ]
+    found = {one.urn: finder.find(one.type, one.inputs) for one in cut_off} if finder else {}
+    ids = {urn: id_ for urn, id_ in found.items() if id_ is not None}
+    if not ids:
+        return state
+    stack.replace_state(with_finished_creates(state, ids))
+    _refresh(stack, environment, [f"--target={urn}" for urn in ids], on_event)
+    return stack.state()
+
+
 def forget_pending(stack: PulumiStack, state: StackState, keep: Collection[str]) -> StackState:
     """The state without its pending operations, except those of the claims in `keep`.
 
@@ -58,10 +92,7 @@ def providers_only(environment: Environment) -> Program:
 
 def refreshed(stack: PulumiStack, environment: Environment, on_event: OnEvent) -> StackState:
     """The state after everything in it was compared with EC2: what exists no more is dropped. Raises Fault."""
-    arguments = [RUN_PROGRAM, "--clear-pending-creates"]
-    done = stack.operate("refresh", arguments, program=providers_only(environment), on_event=on_event)
-    if not done.succeeded:
-        raise fault_of(done, stack.name, f"comparing stack {stack.name} with EC2")
+    _refresh(stack, environment, ["--clear-pending-creates"], on_event)
     return stack.state()
 
 
@@ -75,8 +106,12 @@ def take_in(
     """The state with machines that it did not know, so that they can be deleted. Raises Fault."""
     stack.replace_state(with_strays(state, instance_ids))
     targets = [f"--target={Urns(stack.name).stray(instance_id)}" for instance_id in instance_ids]
-    program = providers_only(environment)
-    done = stack.operate("refresh", [RUN_PROGRAM, *targets], program=program, on_event=on_event)
-    if not done.succeeded:
-        raise fault_of(done, stack.name, f"reading unknown instances into stack {stack.name}")
+    _refresh(stack, environment, targets, on_event)
     return stack.state()
+
+
+def _refresh(stack: PulumiStack, environment: Environment, arguments: list[str], on_event: OnEvent) -> None:
+    program = providers_only(environment)
+    done = stack.operate("refresh", [RUN_PROGRAM, *arguments], program=program, on_event=on_event)
+    if not done.succeeded:
+        raise fault_of(done, stack.name, f"comparing stack {stack.name} with EC2")

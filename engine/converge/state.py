@@ -46,6 +46,7 @@ class PendingOperation:
     urn: str
     type: str
     kind: str
+    inputs: Mapping[str, Any] = field(factory=dict)
 
 
 @frozen
@@ -97,7 +98,9 @@ def parse_state(stack: str, exported: str) -> StackState:
         deployment = raw["deployment"]
         found = [_resource(one) for one in deployment.get("resources") or []]
         pending = tuple(
-            PendingOperation(one["resource"]["urn"], one["resource"]["type"], one["type"])
+            PendingOperation(
+                one["resource"]["urn"], one["resource"]["type"], one["type"], one["resource"].get("inputs") or {}
+            )
             for one in deployment.get("pending_operations") or []
         )
     except (ValueError, KeyError, TypeError, AttributeError) as error:
@@ -126,6 +129,22 @@ def without_pending(state: StackState, drop: Callable[[PendingOperation], bool])
         if not drop(read)
     ]
     raw["deployment"]["pending_operations"] = kept
+    return json.dumps(raw)
+
+
+def with_finished_creates(state: StackState, ids: Mapping[str, str]) -> str:
+    """The export with creates that were cut off taken as done: `ids` are what they made, by URN.
+
+    Their inputs are those of the cut-off create; a refresh brings inputs and outputs in line with what exists.
+    """
+    raw = copy.deepcopy(dict(state.raw))
+    deployment = raw["deployment"]
+    finished = [one for one in deployment["pending_operations"] if one["resource"]["urn"] in ids]
+    for one in finished:
+        resource = one["resource"]
+        id_ = ids[resource["urn"]]
+        deployment["resources"].append({**resource, "id": id_, "outputs": {**resource.get("inputs", {}), "id": id_}})
+    deployment["pending_operations"] = [one for one in deployment["pending_operations"] if one not in finished]
     return json.dumps(raw)
 
 

@@ -60,7 +60,10 @@ def declare_changes(
 
 
 def _new_templates(
-    templates: Sequence[LaunchTemplate], node_sets: NodeSets, provider: pulumi.ProviderResource, ground: Ground
+    templates: Sequence[LaunchTemplate],
+    node_sets: NodeSets,
+    provider: pulumi.ProviderResource,
+    ground: Ground,
 ) -> dict[str, pulumi.Resource]:
     if not templates:
         return {}
@@ -69,7 +72,10 @@ def _new_templates(
 
     return {
         template.name: declare_template(
-            template, node_sets.of(template.node_pool), provider, ground.node_roles.get(template.role or "", ())
+            template,
+            node_sets.of(template.node_pool),
+            provider,
+            after=ground.node_roles.get(template.role or "", ()),
         )
         for template in templates
     }

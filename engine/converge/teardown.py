@@ -9,7 +9,14 @@ from engine.converge import urns
 from engine.converge.outcomes import foundation_failures, removal_outcomes, settled_by_state
 from engine.converge.pulumi_process import OnEvent
 from engine.converge.pulumi_stack import PulumiStack
-from engine.converge.recovery import RUN_PROGRAM, forget_pending, providers_only, take_in
+from engine.converge.recovery import (
+    RUN_PROGRAM,
+    FoundationFinder,
+    forget_pending,
+    providers_only,
+    take_in,
+    with_lost_parts,
+)
 from engine.converge.update import GO_ON
 from engine.model.document import DesiredDocument
 from engine.model.environment import Environment
@@ -22,6 +29,7 @@ def tear_down(
     environment: Environment,
     document: DesiredDocument | None,
     instances: Sequence[Instance],
+    finder: FoundationFinder | None,
     on_event: OnEvent,
 ) -> Outcome:
     """Delete everything in the stack, and the live `instances` that it does not know. Raises Fault.
@@ -36,8 +44,9 @@ def tear_down(
     state = stack.state()
     known = {one.id for one in state.of_type(urns.INSTANCE)}
     unknown = tuple(instance.id for instance in alive if instance.id not in known)
-    if state.is_empty and not unknown:
+    if state.is_empty and not unknown and not state.pending:
         return _outcome(environment, document, (), (), is_settled=True)
+    state = with_lost_parts(stack, environment, state, finder, on_event)
     state = forget_pending(stack, state, keep=())
     if unknown:
         state = take_in(stack, environment, state, unknown, on_event)

@@ -17,6 +17,7 @@ def declare_template(
     template: LaunchTemplate,
     node_set: GpuNodeSet,
     provider: pulumi.ProviderResource,
+    *,
     after: Sequence[pulumi.Resource],
 ) -> aws.ec2.LaunchTemplate:
     """`after` is what a machine of this template needs to join: its role's profile, policies, access entry."""

@@ -19,6 +19,7 @@ from engine.model.document import DesiredDocument, Foundation
 from engine.model.environment import Environment
 from engine.model.node import Instance, InstanceState
 from engine.model.outcome import Outcome, OutcomeStatus
+from engine.observe.ec2_foundation import Ec2FoundationFinder
 from engine.sandbox.toolbox import attached_aws_plugin, stand_in_bin
 from tests.converge import documents
 from tests.engine.conftest import PROJECT, Sandbox
@@ -112,4 +113,5 @@ def world(tmp_path: Path, toolchain: Toolchain, sandbox: Sandbox, attached_plugi
     # IAM names are the account's: each test has its own.
     name = "t" + tmp_path.name.replace("_", "-")[-20:].strip("-").lower()
     environment = documents.environment(name, sandbox.endpoint.url)
-    return World(Converger(toolchain, project, environment, variables), sandbox, environment)
+    finder = Ec2FoundationFinder(sandbox.endpoint.url, environment.region)
+    return World(Converger(toolchain, project, environment, variables, finder), sandbox, environment)

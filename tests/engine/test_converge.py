@@ -166,6 +166,39 @@ def test_a_run_killed_in_the_middle_of_a_launch_is_adopted_and_not_doubled(
     assert world.converge(document)[0].is_settled
 
 
+@pytest.mark.parametrize("action", ["CreateSubnet", "CreateRole"])
+def test_a_first_run_killed_while_it_makes_the_foundation_stands_in_nobodys_way(
+    world: World,  # noqa: F811
+    action: str,
+) -> None:
+    world.sandbox.faults(Delay(action=action, seconds=3, times=1))
+    before = len(world.sandbox.requests(action))
+    document = world.document(world.claim("gpu-1"))
+    updating = threading.Thread(target=lambda: world.converge(document))
+    updating.start()
+    _kill_pulumi_when(lambda: len(world.sandbox.requests(action)) > before)
+    updating.join()
+    deadline = time.monotonic() + 20
+    while not _is_answered(world, action) and time.monotonic() < deadline:
+        time.sleep(0.2)
+    outcome, _ = world.converge(document)
+    assert outcome.foundation_failures == ()
+    assert outcome.is_settled
+    assert world.running() == ["gpu-1"]
+    assert len(world.vpcs()) == 1
+    assert world.converger.destroy(document, world.instances(), lambda event: None).is_settled
+    assert world.vpcs() == []
+
+
+def _is_answered(within: World, action: str) -> bool:
+    """Whether EC2 has made what the killed run asked for."""
+    if action == "CreateRole":
+        roles = within.sandbox.client("iam").list_roles()["Roles"]
+        return any(role["RoleName"] == f"{within.name}-node" for role in roles)
+    filters = [{"Name": f"tag:{labels.TAG_ENVIRONMENT}", "Values": [within.name]}]
+    return len(within.sandbox.client("ec2").describe_subnets(Filters=filters)["Subnets"]) == 2
+
+
 def _is_launching(within: World) -> bool:
     """Whether the engine has written down that it begins a create."""
     return any(one.kind == "creating" for one in within.converger.stack.state().pending)

@@ -1,0 +1,152 @@
+"""Finding parts of an environment's foundation that a killed run may have made without anybody noting their ids."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from engine.model import labels
+from engine.observe.aws_client import aws_client, told_as_observation
+
+Inputs = Mapping[str, Any]
+
+
+class Ec2FoundationFinder:
+    """Looks each part up by what the environment would have made it from: its tags, its name, its place."""
+
+    def __init__(self, endpoint_url: str | None, region: str) -> None:
+        self._endpoint_url = endpoint_url
+        self._region = region
+
+    def find(self, kind: str, inputs: Inputs) -> str | None:
+        """The id by which the part is imported, or None when there is none (or none of this kind is looked for).
+
+        `kind` is the part's type and `inputs` are its inputs, both as the AWS plugin names them. Raises
+        ObservationFailed.
+        """
+        look_up = _LOOK_UPS.get(kind.rsplit(":", 1)[-1])
+        if look_up is None:
+            return None
+        service, ask = look_up
+        with told_as_observation(service, self._endpoint_url, self._region, f"an earlier run's {kind}"):
+            client = aws_client(service, self._endpoint_url, self._region)
+            return _unless_absent(lambda: ask(client, inputs))
+
+
+def _unless_absent(ask: Callable[[], str | None]) -> str | None:
+    from botocore.exceptions import ClientError
+
+    try:
+        return ask()
+    except ClientError as error:
+        code = str(error.response.get("Error", {}).get("Code", ""))
+        if "NotFound" in code or code == "NoSuchEntity":
+            return None
+        raise
+
+
+def _tagged(inputs: Inputs) -> list[dict[str, Any]]:
+    """Filters for the tags that make a part this environment's: its name and the environment."""
+    tags = inputs.get("tags") or {}
+    own = (labels.TAG_NAME, labels.TAG_ENVIRONMENT)
+    return [{"Name": f"tag:{key}", "Values": [tags[key]]} for key in own if key in tags]
+
+
+def _filters(**values: str) -> list[dict[str, Any]]:
+    return [{"Name": name.replace("_", "-"), "Values": [value]} for name, value in values.items()]
+
+
+def _only(found: list[dict[str, Any]], key: str) -> str | None:
+    return str(found[0][key]) if found else None
+
+
+def _vpc(ec2: Any, inputs: Inputs) -> str | None:
+    return _only(ec2.describe_vpcs(Filters=_tagged(inputs))["Vpcs"], "VpcId")
+
+
+def _subnet(ec2: Any, inputs: Inputs) -> str | None:
+    place = _filters(vpc_id=inputs["vpcId"], cidr_block=inputs["cidrBlock"])
+    return _only(ec2.describe_subnets(Filters=place)["Subnets"], "SubnetId")
+
+
+def _internet_gateway(ec2: Any, inputs: Inputs) -> str | None:
+    found = ec2.describe_internet_gateways(Filters=_tagged(inputs))["InternetGateways"]
+    return _only(found, "InternetGatewayId")
+
+
+def _route_table(ec2: Any, inputs: Inputs) -> str | None:
+    found = ec2.describe_route_tables(Filters=_filters(vpc_id=inputs["vpcId"]) + _tagged(inputs))["RouteTables"]
+    return _only(found, "RouteTableId")
+
+
+def _route(ec2: Any, inputs: Inputs) -> str | None:
+    table, destination = inputs["routeTableId"], inputs["destinationCidrBlock"]
+    [found] = ec2.describe_route_tables(RouteTableIds=[table])["RouteTables"]
+    has_it = any(route.get("DestinationCidrBlock") == destination for route in found["Routes"])
+    return f"{table}_{destination}" if has_it else None
+
+
+def _route_table_association(ec2: Any, inputs: Inputs) -> str | None:
+    table, subnet = inputs["routeTableId"], inputs["subnetId"]
+    [found] = ec2.describe_route_tables(RouteTableIds=[table])["RouteTables"]
+    has_it = any(one.get("SubnetId") == subnet for one in found["Associations"])
+    return f"{subnet}/{table}" if has_it else None
+
+
+def _security_group(ec2: Any, inputs: Inputs) -> str | None:
+    place = _filters(vpc_id=inputs["vpcId"], group_name=inputs["name"])
+    return _only(ec2.describe_security_groups(Filters=place)["SecurityGroups"], "GroupId")
+
+
+def _rule(is_egress: bool) -> Callable[[Any, Inputs], str | None]:
+    def ask(ec2: Any, inputs: Inputs) -> str | None:
+        rules = ec2.describe_security_group_rules(Filters=_filters(group_id=inputs["securityGroupId"]))
+        same = [
+            rule
+            for rule in rules["SecurityGroupRules"]
+            if rule["IsEgress"] is is_egress
+            and str(rule["IpProtocol"]) == inputs["ipProtocol"]
+            and rule.get("CidrIpv4") == inputs.get("cidrIpv4")
+            and (rule.get("ReferencedGroupInfo") or {}).get("GroupId") == inputs.get("referencedSecurityGroupId")
+        ]
+        return _only(same, "SecurityGroupRuleId")
+
+    return ask
+
+
+def _launch_template(ec2: Any, inputs: Inputs) -> str | None:
+    found = ec2.describe_launch_templates(LaunchTemplateNames=[inputs["name"]])["LaunchTemplates"]
+    return _only(found, "LaunchTemplateId")
+
+
+def _role(iam: Any, inputs: Inputs) -> str | None:
+    return str(iam.get_role(RoleName=inputs["name"])["Role"]["RoleName"])
+
+
+def _instance_profile(iam: Any, inputs: Inputs) -> str | None:
+    found = iam.get_instance_profile(InstanceProfileName=inputs["name"])
+    return str(found["InstanceProfile"]["InstanceProfileName"])
+
+
+def _access_entry(eks: Any, inputs: Inputs) -> str | None:
+    cluster, principal = inputs["clusterName"], inputs["principalArn"]
+    eks.describe_access_entry(clusterName=cluster, principalArn=principal)
+    return f"{cluster}:{principal}"
+
+
+# Attaching a policy to a role is repeated without harm, so attachments are not looked for.
+_LOOK_UPS: Mapping[str, tuple[str, Callable[[Any, Inputs], str | None]]] = {
+    "Vpc": ("ec2", _vpc),
+    "Subnet": ("ec2", _subnet),
+    "InternetGateway": ("ec2", _internet_gateway),
+    "RouteTable": ("ec2", _route_table),
+    "Route": ("ec2", _route),
+    "RouteTableAssociation": ("ec2", _route_table_association),
+    "SecurityGroup": ("ec2", _security_group),
+    "SecurityGroupEgressRule": ("ec2", _rule(is_egress=True)),
+    "SecurityGroupIngressRule": ("ec2", _rule(is_egress=False)),
+    "LaunchTemplate": ("ec2", _launch_template),
+    "Role": ("iam", _role),
+    "InstanceProfile": ("iam", _instance_profile),
+    "AccessEntry": ("eks", _access_entry),
+}
