@@ -45,7 +45,7 @@ def show_standing(ports: Ports, ending: Ending, console: Console, *, as_json: bo
 
 def _notes(planned: Planned) -> list[str]:
     proposal = planned.proposal
-    notes = []
+    notes = list(planned.catalog.notes)
     if proposal.network_lost:
         notes.append("the environment's own network does not stand in EC2; it will be made")
     elif not proposal.is_settled:

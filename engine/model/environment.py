@@ -69,6 +69,13 @@ class Pricing:
     file: str | None = None
 
 
+class CatalogSource(str, Enum):
+    """Where instance types and zones are read: the data file that the package ships, or EC2's answers of today."""
+
+    SHIPPED = "shipped"
+    LIVE = "live"
+
+
 @frozen
 class Sandbox:
     """The embedded environment: a simulated cluster of ``pods`` pods drawn with ``seed``, and EC2 on loopback.
@@ -93,6 +100,7 @@ class Environment:
     default_node_class: str | None = None
     limits: Mapping[str, Resources] = field(factory=dict)
     caps: Caps = Caps()
+    catalog: CatalogSource = CatalogSource.SHIPPED
     pricing: Pricing = Pricing()
     tags: Mapping[str, str] = field(factory=dict)
     node_role_policies: tuple[str, ...] = ()

@@ -114,6 +114,7 @@ def _environment(name: str, part: StackPart) -> Environment:
         default_node_class=part.default_node_class,
         limits={pool: Resources.parse(limits) for pool, limits in part.limits.items()},
         caps=Caps(part.caps.launches, part.caps.removals, part.caps.added_usd_per_hour),
+        catalog=part.catalog,
         pricing=Pricing(pricing.overrides, pricing.discounts, pricing.file),
         tags=part.tags,
         node_role_policies=NODE_ROLE_POLICIES if policies is None else tuple(policies),

@@ -10,7 +10,7 @@ from typing import Annotated, ClassVar
 from pydantic import ConfigDict, Field, PlainValidator, ValidationInfo
 from pydantic.alias_generators import to_camel
 
-from engine.model.environment import NetworkMode
+from engine.model.environment import CatalogSource, NetworkMode
 from engine.model.labels import ON_DEMAND, RESERVED, SPOT
 from engine.model.money import UsdPerHour
 from engine.policy.fields import (
@@ -173,6 +173,9 @@ class StackPart(Part):
     default_node_class: ObjectName | None = None
     limits: dict[ObjectName, dict[Text, Amount]] = Field(default_factory=dict)
     caps: CapsPart = CapsPart()
+    catalog: Annotated[CatalogSource, PlainValidator(one_of(CatalogSource, "catalog", "unknown-value"))] = (
+        CatalogSource.SHIPPED
+    )
     pricing: PricingPart = PricingPart()
     tags: dict[Text, Text] = Field(default_factory=dict)
     node_role_policies: list[Arn] | None = None

@@ -11,11 +11,13 @@ from attrs import frozen
 
 from engine.actuate.drain import Drainer, KubernetesDrainer
 from engine.catalog.build import build_catalog
+from engine.catalog.data import CatalogData
 from engine.converge.store import FileStore
 from engine.model.catalog import Catalog
 from engine.model.document import DesiredDocument
-from engine.model.environment import Environment
+from engine.model.environment import CatalogSource, Environment
 from engine.model.snapshot import CloudFacts
+from engine.observe.aws_client import aws_client
 from engine.observe.catalog_source import read_catalog_data
 from engine.observe.cluster import ClusterFacts, ClusterReader, KubernetesCluster
 from engine.observe.ec2 import Ec2Reader
@@ -26,13 +28,26 @@ from engine.reconcile.workspace import Workspace
 
 
 def catalog_of(workspace: Workspace, environment: Environment) -> Catalog:
-    """What the environment can buy, from the shipped data and its own price file."""
-    return build_catalog(
-        environment.region,
-        environment.network.zones,
-        read_catalog_data(),
-        environment.pricing,
-        workspace.price_file(environment),
+    """What the environment can buy, from the shipped data and its own price file; asks nobody."""
+    return _catalog(workspace, environment, read_catalog_data())
+
+
+def _catalog(workspace: Workspace, environment: Environment, data: CatalogData) -> Catalog:
+    prices = workspace.price_file(environment)
+    return build_catalog(environment.region, environment.network.zones, data, environment.pricing, prices)
+
+
+def _catalog_now(workspace: Workspace, environment: Environment) -> Catalog:
+    """The catalog, with EC2's own answers where the environment wants them; a note says why they are missing."""
+    shipped = read_catalog_data()
+    if environment.catalog is CatalogSource.SHIPPED:
+        return _catalog(workspace, environment, shipped)
+    from engine.observe.live_catalog import live_or_shipped
+
+    ec2 = aws_client("ec2", environment.endpoint_url, environment.region)
+    also = {named.partition("/")[0] for named in environment.pricing.overrides}
+    return _catalog(
+        workspace, environment, live_or_shipped(shipped, ec2, environment.region, environment.network.zones, also)
     )
 
 
@@ -43,7 +58,6 @@ def assemble(workspace: Workspace, name: str) -> Ports:
     """
     environment = workspace.environment(name)
     policy = workspace.policy(environment)
-    catalog = catalog_of(workspace, environment)
     cluster: ClusterSource
     drainer: Drainer
     if environment.sandbox is not None:
@@ -55,7 +69,7 @@ def assemble(workspace: Workspace, name: str) -> Ports:
         workspace=workspace,
         environment=environment,
         policy=policy,
-        catalog=catalog,
+        catalog=_catalog_now(workspace, environment),
         store=FileStore(workspace.store_root(environment), environment.name),
         cloud=Ec2Reader(environment.endpoint_url, environment.region),
         cluster=cluster,

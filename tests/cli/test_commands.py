@@ -204,3 +204,15 @@ def test_a_real_account_without_the_official_plugin_is_refused_before_anything_i
     assert ran.code == 1
     assert "needs Pulumi's official AWS plugin" in ran.stderr
     assert "pulumi plugin install resource aws" in ran.stderr
+
+
+def test_a_live_catalog_asks_ec2_and_buys_the_same_as_the_shipped_one(sandbox: Project, stack: Path) -> None:
+    shipped = sandbox.nodewright("plan", "sandbox", "-o", "json").json
+    stack.write_text(stack.read_text().replace("  nodewright:caps:", "  nodewright:catalog: live\n  nodewright:caps:"))
+
+    live = sandbox.nodewright("plan", "sandbox", "-o", "json")
+
+    assert live.code == 2, live.words
+    assert [each["instance_type"] for each in live.json["launches"]] == [
+        each["instance_type"] for each in shipped["launches"]
+    ]
