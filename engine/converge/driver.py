@@ -110,6 +110,14 @@ class Converger:
         claim_of = {instance.id: instance.claim for instance in instances}
         return self._outcome(document, state, changes, withheld, finished, claim_of)
 
+    def adoptable(self, document: DesiredDocument, instances: Sequence[Instance]) -> Mapping[str, str]:
+        """Instance ids, by claim name, of machines that run and that the stack does not hold yet: for a plain
+        `pulumi up`, which has to adopt them rather than launch them again.
+
+        Raises ConvergeRefused when declaring this document would delete a machine that no record names; other Faults.
+        """
+        return self._changes(document, self.stack.state(), instances).adoptions
+
     def destroy(self, document: DesiredDocument | None, instances: Sequence[Instance], on_progress: OnEvent) -> Outcome:
         """Delete everything that the stack holds, protected or not, and the `instances` that it does not know.
 

@@ -21,6 +21,7 @@ from engine.observe.aws_client import aws_client
 from engine.observe.catalog_source import read_catalog_data
 from engine.observe.cluster import ClusterFacts, ClusterReader, KubernetesCluster
 from engine.observe.ec2 import Ec2Reader
+from engine.observe.ec2_foundation import Ec2FoundationFinder
 from engine.reconcile import sandboxed
 from engine.reconcile.ports import ClusterSource, Converging, Ports, Tell
 from engine.reconcile.shell import Shell, shell_variables
@@ -103,4 +104,5 @@ def _converger(workspace: Workspace, environment: Environment, tell: Tell) -> It
     from engine.converge.driver import Converger
 
     shell = shell_variables(workspace, environment, os.environ, tell)
-    yield Converger(shell.toolchain, workspace.root, environment, {**os.environ, **shell.variables})
+    finder = Ec2FoundationFinder(environment.endpoint_url, environment.region)
+    yield Converger(shell.toolchain, workspace.root, environment, {**os.environ, **shell.variables}, finder)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from datetime import datetime
 from typing import Protocol
@@ -46,6 +46,8 @@ class Converging(Protocol):
     def destroy(
         self, document: DesiredDocument | None, instances: Sequence[Instance], on_progress: OnEvent
     ) -> Outcome: ...
+
+    def adoptable(self, document: DesiredDocument, instances: Sequence[Instance]) -> Mapping[str, str]: ...
 
     def ensure_stack(self) -> None: ...
 

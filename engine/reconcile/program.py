@@ -4,6 +4,7 @@ processes that share only the pin on disk."""
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Mapping
 from datetime import timedelta
 from pathlib import Path
 
@@ -35,7 +36,7 @@ class Declaration:
 
     document: DesiredDocument
     environment: Environment
-    adopt: dict[str, str]
+    adopt: Mapping[str, str]
     summary: str
 
 
@@ -54,8 +55,13 @@ def declaration(stack: str, *, is_preview: bool, start: Path) -> Declaration:
             (f"nodewright plan {stack}", "or run pulumi up without --skip-preview: its preview makes a plan"),
         )
     cloud = ports.cloud.read(ports.environment, ports.policy, document, ports.store.ledger().ledger)
-    alive = {instance.claim: instance.id for instance in cloud.instances if instance.is_alive and instance.claim}
-    return Declaration(document=document, environment=ports.environment, adopt=alive, summary=_summary(plan))
+    with ports.converger(_say_nothing) as converger:
+        adopt = converger.adoptable(document, cloud.instances)
+    return Declaration(document=document, environment=ports.environment, adopt=adopt, summary=_summary(plan))
+
+
+def _say_nothing(line: str) -> None:
+    """Nothing is fetched or built under a running ``pulumi``, so there is nothing to tell."""
 
 
 def _summary(plan: Plan | None) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -99,6 +99,9 @@ class WorldPorts:
             self.world._terminate(instance.claim)
         version = document.version if document else 0
         return Outcome(self.world.environment.name, version, self.world.now, is_settled=True)
+
+    def adoptable(self, document: DesiredDocument, instances: Sequence[Instance]) -> Mapping[str, str]:
+        raise AssertionError("only a plain pulumi program asks this")
 
     def ensure_stack(self) -> None:
         raise AssertionError("nothing here needs a stack")
