@@ -66,10 +66,12 @@ class FakeApiServer:
         if node is None:
             return 404, {"message": f'nodes "{name}" not found'}
         if method == "PATCH":
-            if body["metadata"]["resourceVersion"] != node["metadata"]["resourceVersion"]:
+            seen = body["metadata"].get("resourceVersion")
+            if seen is not None and seen != node["metadata"]["resourceVersion"]:
                 return 409, {"message": "the object has been modified"}
             node["metadata"]["resourceVersion"] += "1"
-            for key, value in body["spec"].items():
+            node["metadata"].setdefault("labels", {}).update(body["metadata"].get("labels") or {})
+            for key, value in body.get("spec", {}).items():
                 if value is None:
                     node["spec"].pop(key, None)
                 else:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 from urllib.parse import quote
 
+from engine.actuate.api_server import MERGE_PATCH, NOT_FOUND, OK, ApiConnection, message_of, refused
 from engine.actuate.failure import ActuationFailed
 from engine.model import labels as keys
 from engine.model.constraint import TaintEffect
@@ -14,17 +15,8 @@ from engine.model.eviction import Eviction, EvictionStatus
 from engine.model.pod import PodKey
 
 _ATTEMPTS = 3
-_OK, _NOT_FOUND, _CONFLICT = 200, 404, 409
-_MERGE_PATCH = "application/merge-patch+json"
+_CONFLICT = 409
 _TAINT = {"key": keys.DISRUPTED_TAINT, "effect": TaintEffect.NO_SCHEDULE.value}
-
-
-class ApiConnection(Protocol):
-    """A way to an API server: the status and body of an answer, whatever it is; raises a Fault when there is none."""
-
-    def ask(
-        self, method: str, path: str, *, body: object = None, content_type: str = "application/json"
-    ) -> tuple[int, bytes]: ...
 
 
 class Drainer(Protocol):
@@ -68,18 +60,18 @@ class KubernetesDrainer:
         path = f"/api/v1/nodes/{quote(node_name, safe='')}"
         for attempt in range(1, _ATTEMPTS + 1):
             status, body = self._api_server.ask("GET", path)
-            if status == _OK:
+            if status == OK:
                 change = _change(_node(body, node_name), retainted, unschedulable=unschedulable)
                 if change is None:
                     return True
                 # A strategic merge would merge the taints by key; the version makes it safe to replace the list.
-                status, body = self._api_server.ask("PATCH", path, body=change, content_type=_MERGE_PATCH)
-            if status == _NOT_FOUND:
+                status, body = self._api_server.ask("PATCH", path, body=change, content_type=MERGE_PATCH)
+            if status == NOT_FOUND:
                 return False
-            if status == _OK:
+            if status == OK:
                 return True
             if status != _CONFLICT or attempt == _ATTEMPTS:
-                raise _refused(f"the change of node {node_name}", status, body)
+                raise refused(f"the change of node {node_name}", status, body)
         return False
 
     def _evicted(self, pod: PodKey) -> Eviction:
@@ -94,8 +86,8 @@ class KubernetesDrainer:
         if 200 <= status <= 299:
             return Eviction(pod, EvictionStatus.EVICTED)
         if status in (401, 403):
-            raise _refused(f"the eviction of pod {pod}", status, body)
-        message = _message(body)
+            raise refused(f"the eviction of pod {pod}", status, body)
+        message = message_of(body)
         return Eviction(pod, _eviction_status(status, message), message)
 
 
@@ -105,7 +97,7 @@ def _node(body: bytes, node_name: str) -> Any:
         return {"metadata": {"resourceVersion": node["metadata"]["resourceVersion"]}, "spec": node.get("spec") or {}}
     except (ValueError, KeyError, TypeError, AttributeError):
         raise ActuationFailed(
-            f"the API server's answer about node {node_name} is no node: {_message(body)}",
+            f"the API server's answer about node {node_name} is no node: {message_of(body)}",
             "check that the kubeconfig's server is a Kubernetes API server and not a proxy's page",
         ) from None
 
@@ -130,15 +122,6 @@ def _essence(taint: Any) -> tuple[object, ...]:
     return taint.get("key"), taint.get("value") or "", taint.get("effect")
 
 
-def _refused(what: str, status: int, body: bytes) -> ActuationFailed:
-    hint = (
-        "give the user of the kubeconfig the right to patch nodes and to create pods/eviction"
-        if status in (401, 403)
-        else "run it again: a pass goes on from what it finds"
-    )
-    return ActuationFailed(f"the API server refused {what} with {status}: {_message(body)}", hint)
-
-
 def _eviction_status(status: int, message: str) -> EvictionStatus:
     match status:
         case 404:
@@ -148,13 +131,3 @@ def _eviction_status(status: int, message: str) -> EvictionStatus:
         case 500 if "more than one PodDisruptionBudget" in message:
             return EvictionStatus.SEVERAL_BUDGETS
     return EvictionStatus.FAILED
-
-
-def _message(body: bytes) -> str:
-    """What the API server says, with the causes, which name the budget."""
-    try:
-        told = json.loads(body)
-        causes = (told.get("details") or {}).get("causes") or []
-        return "; ".join([told["message"], *(cause["message"] for cause in causes)])
-    except (ValueError, TypeError, KeyError, AttributeError):
-        return body[:200].decode(errors="replace").strip()

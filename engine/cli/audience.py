@@ -16,6 +16,7 @@ from engine.reconcile.passes import Proposal
 from engine.reconcile.planning import Planned
 from engine.reconcile.ports import OnEvent, Ports, Tell
 from engine.report.outcome_report import render_outcome
+from engine.report.plan_report import plan_line
 from engine.report.progress import ConvergeProgress
 
 
@@ -45,6 +46,10 @@ class TerminalAudience:
                 ),
             )
         return typer.confirm(f"Converge {plan.environment}?", err=True)
+
+    def carry_on(self, plan: Plan) -> None:
+        if not self._is_quiet:
+            out().print(f"Carrying on: {plan_line(plan)}", markup=False)
 
     def follow(self, plan: Plan) -> tuple[Tell, OnEvent, Callable[[], None]]:
         progress = ConvergeProgress(plan, err())

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from engine.cli import check, destroy, doctor, env, plan, sandbox, snapshot, status, up
+from engine.cli.terminal import ExitCode
 
 app = typer.Typer(
     name="nodewright",
@@ -41,4 +42,6 @@ app.add_typer(sandbox.app, name="sandbox")
 
 
 def run() -> None:
+    # A slip of the pen must not look like "changes pending", which is what 2 means here.
+    typer.BadParameter.__base__.exit_code = ExitCode.FAILED  # type: ignore[union-attr]
     app()

@@ -23,6 +23,17 @@ def down(context: typer.Context, environment: SandboxArgument = "sandbox") -> No
         out().print(f"{environment}: EC2 stopped" if was_running else f"{environment}: EC2 was not running")
 
 
+@app.command("reset")
+def reset(context: typer.Context, environment: SandboxArgument = "sandbox") -> None:
+    """Stop the sandbox's EC2 and forget all of it, so that `up` starts anew, with the stack file's pods."""
+    with told_of_faults():
+        from engine.reconcile import sandboxed
+        from engine.reconcile.workspace import find_workspace
+
+        sandboxed.reset(find_workspace(context.obj), environment)
+        out().print(f"{environment}: forgotten")
+
+
 @app.command("scale")
 def scale(
     context: typer.Context,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
+from engine.model.snapshot import Snapshot
 from engine.reconcile import passes
 from engine.reconcile.planning import Planned
 from engine.reconcile.ports import Ports
@@ -49,6 +50,15 @@ def _notes(planned: Planned) -> list[str]:
     if proposal.network_lost:
         notes.append("the environment's own network does not stand in EC2; it will be made")
     elif not proposal.is_settled:
-        version = proposal.snapshot.document.version if proposal.snapshot.document else 0
-        notes.append(f"version {version} of the desired document is not known to be converged; this run settles it")
+        notes.append(_unsettled(proposal.snapshot))
     return notes
+
+
+def _unsettled(snapshot: Snapshot) -> str:
+    """What a run that was cut short has left to do, which the plan itself does not show: it is decided already."""
+    claims = tuple(snapshot.document.claims) if snapshot.document else ()
+    version = snapshot.document.version if snapshot.document else 0
+    running = {instance.claim for instance in snapshot.cloud.instances if instance.is_alive}
+    missing = sum(claim.name not in running for claim in claims)
+    left = f"{missing} of its {len(claims)} machines are still to be launched" if missing else "its machines run"
+    return f"version {version} of the desired document was not converged to its end: {left}; this run carries on"

@@ -149,6 +149,8 @@ class _Forge:
             keys.TAG_CLAIM: name,
             keys.TAG_NODE_POOL: pool.name,
             keys.TAG_ENVIRONMENT: self._environment.name,
+            # EKS and the cloud provider know a cluster's own machines by this tag.
+            f"{keys.TAG_CLUSTER_PREFIX}{self._environment.cluster.name}": "owned",
             keys.TAG_DOCUMENT_VERSION: str(self._base_version + 1),
         }
         return {**self._environment.tags, **node_class.tags, **own}

@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from attrs import frozen
 
 from engine.actuate.drain import Drainer, KubernetesDrainer
+from engine.actuate.labels import KubernetesLabeler, Labeler
 from engine.catalog.build import build_catalog
 from engine.catalog.data import CatalogData
 from engine.converge.store import FileStore
@@ -61,11 +62,14 @@ def assemble(workspace: Workspace, name: str) -> Ports:
     policy = workspace.policy(environment)
     cluster: ClusterSource
     drainer: Drainer
+    labeler: Labeler
     if environment.sandbox is not None:
-        environment, cluster, drainer = sandboxed.parts(workspace, environment, environment.sandbox)
+        environment, cluster, simulated = sandboxed.parts(workspace, environment, environment.sandbox)
+        drainer, labeler = simulated, simulated
     else:
         kubernetes = KubernetesCluster(environment.cluster.kubeconfig, environment.cluster.context)
-        cluster, drainer = _Unprompted(kubernetes), KubernetesDrainer(kubernetes.api_server)
+        cluster = _Unprompted(kubernetes)
+        drainer, labeler = KubernetesDrainer(kubernetes.api_server), KubernetesLabeler(kubernetes.api_server)
     return Ports(
         workspace=workspace,
         environment=environment,
@@ -75,6 +79,7 @@ def assemble(workspace: Workspace, name: str) -> Ports:
         cloud=Ec2Reader(environment.endpoint_url, environment.region),
         cluster=cluster,
         drainer=drainer,
+        labeler=labeler,
         converger=lambda tell: _converger(workspace, environment, tell),
         now=lambda: datetime.now(UTC),
     )

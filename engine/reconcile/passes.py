@@ -156,6 +156,20 @@ def _unmatched_selectors(ports: Ports, cloud: CloudFacts) -> Iterator[str]:
             yield f"{place}: securityGroupSelectorTerms match no security group in {ports.environment.region}"
 
 
+def label_nodes(ports: Ports, snapshot: Snapshot) -> None:
+    """Give nodes the labels of their claims that they lack: a kubelet knows its pool, and not its type's facts.
+
+    Labels that a node has already stay as they are.
+    """
+    claims = {claim.name: claim for claim in snapshot.document.claims} if snapshot.document else {}
+    claim_of = {instance.id: claims.get(instance.claim) for instance in snapshot.cloud.instances if instance.is_alive}
+    for node in snapshot.nodes:
+        claim = claim_of.get(node.instance_id)
+        lacking = {key: value for key, value in claim.labels.items() if key not in node.labels} if claim else {}
+        if lacking:
+            ports.labeler.label(node.name, lacking)
+
+
 def _is_settled(ports: Ports, document: DesiredDocument | None) -> bool:
     if document is None:
         return True
@@ -172,6 +186,7 @@ def _mark(ports: Ports, plan: Plan) -> None:
     for removal in plan.removals:
         if removal.phase is RemovalPhase.MARK and removal.record.node:
             ports.drainer.mark(removal.record.node)
+            ports.drainer.evict(removal.pods)
 
 
 def _converge(ports: Ports, proposal: Proposal, tell: Tell, on_progress: OnEvent) -> Outcome:

@@ -10,6 +10,7 @@ from typing import Protocol
 from attrs import frozen
 
 from engine.actuate.drain import Drainer
+from engine.actuate.labels import Labeler
 from engine.converge.store import FileStore
 from engine.model.catalog import Catalog
 from engine.model.document import DesiredDocument
@@ -64,5 +65,6 @@ class Ports:
     cloud: CloudReader
     cluster: ClusterSource
     drainer: Drainer
+    labeler: Labeler
     converger: Callable[[Tell], AbstractContextManager[Converging]]
     now: Callable[[], datetime]

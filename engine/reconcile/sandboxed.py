@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import shutil
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from attrs import evolve, frozen
 
-from engine.actuate.drain import Drainer
 from engine.model.document import DesiredDocument
 from engine.model.environment import Environment, Sandbox
 from engine.model.fault import Fault
@@ -25,8 +25,8 @@ from engine.sandbox.workload import inference_pods, sandbox_objects
 
 def parts(
     workspace: Workspace, environment: Environment, sandbox: Sandbox
-) -> tuple[Environment, ClusterSource, Drainer]:
-    """The environment with its endpoint filled in, started when it does not run; the cluster; and its drainer."""
+) -> tuple[Environment, ClusterSource, SimulatedCluster]:
+    """The environment with its endpoint filled in, started when it does not run; its cluster to read, and to act on."""
     endpoint = ec2_up(ec2_folder(workspace, environment.name))
     cluster = _cluster(workspace, environment.name, sandbox)
     return evolve(environment, endpoint_url=endpoint.url), _Prompted(cluster), cluster
@@ -37,9 +37,15 @@ def ec2_folder(workspace: Workspace, name: str) -> Path:
 
 
 def down(workspace: Workspace, name: str) -> bool:
-    """Stop the sandbox's EC2; whether it ran. Raises Fault when the environment is no sandbox."""
-    _sandbox_of(workspace, name)
+    """Stop the sandbox's EC2; whether it ran. Also when its stack file is gone already."""
     return ec2_down(ec2_folder(workspace, name))
+
+
+def reset(workspace: Workspace, name: str) -> None:
+    """Stop the sandbox's EC2 and forget all of it: cluster, documents, Pulumi's state. Raises Fault."""
+    _sandbox_of(workspace, name)
+    down(workspace, name)
+    shutil.rmtree(workspace.root / ".nodewright" / name, ignore_errors=True)
 
 
 def scale(workspace: Workspace, name: str, replicas: int) -> tuple[int, int]:

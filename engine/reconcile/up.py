@@ -28,6 +28,9 @@ class Audience(Protocol):
     def follow(self, plan: Plan) -> tuple[Tell, OnEvent, Callable[[], None]]:
         """Told that converging starts: how to tell a line, where events go, and what to call when it has ended."""
 
+    def carry_on(self, plan: Plan) -> None:
+        """Told of a plan that only carries on with what was approved: it is applied without a question."""
+
     def show_outcome(self, plan: Plan, outcome: Outcome) -> None: ...
 
 
@@ -56,6 +59,7 @@ def up(ports: Ports, audience: Audience, reviewed: Plan | None = None) -> Ending
     changed = False
     for number in range(1, MOST_PASSES + 1):
         proposal = passes.propose(ports)
+        passes.label_nodes(ports, proposal.snapshot)
         if reviewed is not None and not approved:
             proposal = evolve(proposal, plan=reviewed)
         if not proposal.needs_converging:
@@ -67,6 +71,8 @@ def up(ports: Ports, audience: Audience, reviewed: Plan | None = None) -> Ending
             audience.show(proposal)
             if not audience.approve(proposal.plan):
                 return Ending(passes=number, changed=changed, is_done=False, was_approved=False, last=proposal)
+        else:
+            audience.carry_on(proposal.plan)
         approved.append(proposal.plan)
         outcome = _applied(ports, proposal, audience)
         changed = True

@@ -103,6 +103,14 @@ class SimulatedCluster:
         """Undo ``mark``; False when there is no such node."""
         return self._retaint(node_name, unschedulable=False, added=[])
 
+    def label(self, node_name: str, labels: Mapping[str, str]) -> bool:
+        """Add labels to a node; False when there is no such node."""
+        with self._file.changing() as state:
+            node = next((each for each in state.nodes if each["metadata"]["name"] == node_name), None)
+            if node is not None:
+                node["metadata"].setdefault("labels", {}).update(labels)
+            return node is not None
+
     def evict(self, pods: Sequence[PodKey]) -> tuple[Eviction, ...]:
         """Let pods go from their nodes; each comes back pending under a new name. No budget is ever in the way."""
         with self._file.changing() as state:

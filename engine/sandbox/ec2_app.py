@@ -197,12 +197,16 @@ def known_instance_types() -> frozenset[str]:
 
 
 def image_parameters() -> list[tuple[re.Pattern[str], str]]:
-    """SSM parameter names (as patterns, any Kubernetes version) and the sandbox image that each gives."""
+    """SSM parameter names (as patterns: any Kubernetes version, any release) and the sandbox image that each gives."""
     table = json.loads((DATA / "images.json").read_text(encoding="utf-8"))["parameters"]
-    return [
-        (re.compile(re.escape(name).replace(re.escape("{version}"), r"\d+\.\d+")), image)
-        for name, image in table.items()
-    ]
+    anything = {re.escape("{version}"): r"\d+\.\d+", "/recommended/": r"/[\w.-]+/"}
+    patterns = []
+    for name, image in table.items():
+        pattern = re.escape(name)
+        for word, any_word in anything.items():
+            pattern = pattern.replace(word, any_word)
+        patterns.append((re.compile(pattern), image))
+    return patterns
 
 
 def offering(form: Mapping[str, str], region: str) -> tuple[str, str, str]:

@@ -89,6 +89,7 @@ def test_a_claim_is_named_by_its_pool_and_tagged_from_the_launch_on() -> None:
         keys.TAG_NODE_POOL: "gpu",
         keys.TAG_ENVIRONMENT: "test",
         keys.TAG_DOCUMENT_VERSION: "1",
+        "kubernetes.io/cluster/cluster": "owned",
     }
     assert (claim.taints, claim.startup_taints) == ((taint("gpu"),), (taint("cilium"),))
     assert claim.labels[keys.INSTANCE_TYPE] == "g5.xlarge"

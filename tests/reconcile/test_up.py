@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from attrs import evolve
 
 from engine.model import labels as keys
 from engine.model.fault import Fault
@@ -62,6 +63,7 @@ def test_an_empty_node_is_marked_and_then_released_on_one_approval(three: WorldP
     assert ending.is_done
     assert watcher.asked == 1
     assert [[removal.phase for removal in plan.removals] for plan in watcher.shown] == [[RemovalPhase.MARK]]
+    assert [[removal.phase for removal in plan.removals] for plan in watcher.carried_on] == [[RemovalPhase.RELEASE]]
     assert len(three.world.running()) == 2
 
 
@@ -165,3 +167,14 @@ def test_destroy_lets_every_claim_go_by_a_record(three: WorldPorts) -> None:
     assert document is not None
     assert list(document.claims) == []
     assert {record.reason.value for record in document.removals} == {"Destroyed"}
+
+
+def test_a_node_is_given_the_labels_that_its_claim_promised_and_keeps_its_own(three: WorldPorts) -> None:
+    up(three.ports, Watcher())
+    name, node = next(iter(three.world.nodes.items()))
+    three.world.nodes[name] = evolve(node, labels={keys.ZONE: "somewhere-else", "mine": "1"})
+
+    up(three.ports, Watcher())
+
+    assert three.labelled == [name]
+    assert three.world.nodes[name].labels == {**node.labels, keys.ZONE: "somewhere-else", "mine": "1"}

@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+from attrs import evolve
+
 from engine.converge.store import FileStore
 from engine.model.document import DesiredDocument
 from engine.model.environment import Environment
@@ -33,6 +35,7 @@ class WorldPorts:
         self.dies = False
         self.converged = 0
         self.evicted: list[PodKey] = []
+        self.labelled: list[str] = []
         self.ports = Ports(
             workspace=Workspace(folder),
             environment=world.environment,
@@ -42,6 +45,7 @@ class WorldPorts:
             cloud=self,
             cluster=_Cluster(world),
             drainer=self,
+            labeler=self,
             converger=self.converger,
             now=lambda: world.now,
         )
@@ -57,6 +61,12 @@ class WorldPorts:
 
     def mark(self, node_name: str) -> bool:
         self.world.mark(node_name)
+        return True
+
+    def label(self, node_name: str, labels: Mapping[str, str]) -> bool:
+        node = self.world.nodes[node_name]
+        self.world.nodes[node_name] = evolve(node, labels={**node.labels, **labels})
+        self.labelled.append(node_name)
         return True
 
     def unmark(self, node_name: str) -> bool:
@@ -122,6 +132,7 @@ class Watcher:
     def __init__(self, *answers: bool) -> None:
         self.shown: list[Plan] = []
         self.asked = 0
+        self.carried_on: list[Plan] = []
         self.outcomes: list[Outcome] = []
         self._answers = list(answers)
 
@@ -131,6 +142,9 @@ class Watcher:
     def approve(self, plan: Plan) -> bool:
         self.asked += 1
         return self._answers.pop(0) if self._answers else True
+
+    def carry_on(self, plan: Plan) -> None:
+        self.carried_on.append(plan)
 
     def follow(self, plan: Plan) -> tuple[Tell, OnEvent, Callable[[], None]]:
         return (lambda line: None), (lambda event: None), (lambda: None)
