@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from rich.console import Group, RenderableType
+from attrs import frozen
+from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.text import Text
 
 from engine.model.diagnostic import Diagnostic, Severity
@@ -13,6 +14,8 @@ from engine.report.words import counted
 _STYLES = {Severity.ERROR: "bold red", Severity.WARNING: "yellow"}
 _LONGEST_LINE = 160
 _BEFORE_THE_CARET = 60
+_LEAST_SHOWN = 20
+_MARGIN = "  | "
 
 
 def render_diagnostics(findings: Iterable[Diagnostic], checked: Sequence[str] = ()) -> RenderableType:
@@ -22,7 +25,7 @@ def render_diagnostics(findings: Iterable[Diagnostic], checked: Sequence[str] = 
     return Group(*lines, _ending(every, checked))
 
 
-def _lines(finding: Diagnostic) -> Iterator[Text]:
+def _lines(finding: Diagnostic) -> Iterator[RenderableType]:
     place = finding.position
     yield Text.assemble(
         (f"{place.file}:{place.line}:{place.column}: ", "bold"),
@@ -30,20 +33,35 @@ def _lines(finding: Diagnostic) -> Iterator[Text]:
         f" {finding.rule}: {finding.message}",
     )
     if place.source_line.strip():
-        yield from _excerpt(place.source_line, max(place.column, 1))
+        yield _Excerpt(place.source_line, max(place.column, 1) - 1)
     if finding.hint:
         yield Text(f"  → {finding.hint}")
 
 
-def _excerpt(source_line: str, column: int) -> Iterator[Text]:
-    """The source line and a caret under the column; of a long line the part around it."""
-    written = source_line.rstrip("\r\n")
-    start = max(0, column - _BEFORE_THE_CARET) if len(written) > _LONGEST_LINE else 0
-    shown = written[start : start + _LONGEST_LINE]
-    # A tab stays a tab in both lines, so that the caret stands where the reader's terminal puts the column.
-    before = "".join("\t" if character == "\t" else " " for character in shown[: column - 1 - start])
-    yield Text(f"  | {shown}", style="dim", no_wrap=True, overflow="ignore")
-    yield Text(f"  | {before}^", style="cyan", no_wrap=True, overflow="ignore")
+@frozen
+class _Excerpt:
+    """The source line and a caret under the column. Of a line that does not fit the part around the column is shown,
+    with ``…`` where it was cut; the column counts from 0.
+    """
+
+    source_line: str
+    column: int
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        # Tabs become the blanks that a terminal would show, so that the caret stands beneath its character.
+        written = self.source_line.rstrip("\r\n").expandtabs()
+        caret = len(self.source_line[: self.column].expandtabs())
+        # A pipe has no edge at which a line ends.
+        edge = _LONGEST_LINE if options.no_wrap else min(options.max_width, _LONGEST_LINE)
+        room = max(edge - len(_MARGIN), _LEAST_SHOWN)
+        start = 0 if len(written) <= room or caret < room - 1 else caret - min(_BEFORE_THE_CARET, room // 2)
+        shown = written[start : start + room]
+        if start:
+            shown = "…" + shown[1:]
+        if start + room < len(written):
+            shown = shown[:-1] + "…"
+        yield Text(f"{_MARGIN}{shown}", style="dim", no_wrap=True, overflow="ignore")
+        yield Text(f"{_MARGIN}{' ' * (caret - start)}^", style="cyan", no_wrap=True, overflow="ignore")
 
 
 def _ending(findings: Sequence[Diagnostic], checked: Sequence[str]) -> Text:

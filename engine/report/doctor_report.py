@@ -6,10 +6,10 @@ from collections.abc import Iterable
 from enum import Enum
 from typing import Protocol
 
-from rich.console import Group, RenderableType
+from rich.console import RenderableType
 from rich.text import Text
 
-from engine.report.tables import add_row, table
+from engine.report.tables import Screen, table
 
 # Every other state is a warning: it works, and a person should know how.
 _STYLES = {"ok": "green", "missing": "red"}
@@ -40,11 +40,16 @@ def render_doctor(findings: Iterable[Finding]) -> RenderableType:
         found = Text(finding.detail)
         if finding.hint:
             found.append(f"\n→ {finding.hint}", style="dim")
-        add_row(rows, finding.name, Text(word, style=_STYLES.get(word, "yellow")), found)
+        rows.add(_name(finding), Text(word, style=_STYLES.get(word, "yellow")), found)
     missing = [finding.name for finding in every if finding.state.value == "missing"]
     ending = (
         Text(f"Missing: {', '.join(missing)}", style="bold red")
         if missing
         else Text("All is here.", style="bold green")
     )
-    return Group(rows, Text(""), ending)
+    return Screen(rows, Text(""), ending)
+
+
+def _name(finding: Finding) -> str:
+    """``sandbox`` for the sandbox of an environment that has this name too."""
+    return " ".join(dict.fromkeys(finding.name.split()))

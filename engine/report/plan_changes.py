@@ -7,17 +7,17 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 
 from rich.console import RenderableType
-from rich.table import Table
 from rich.text import Text
 
 from engine.model.duration import format_duration
 from engine.model.money import total
 from engine.model.plan import Kept, Launch, LaunchReason, Plan, Removal, RemovalPhase
 from engine.model.refusal import BelowConsolidateAfter, InUse
-from engine.report.tables import ByWidth, add_row, examples, heading, in_table, indented, table, zones_in_short
+from engine.report.tables import Rows, examples, heading, in_table, indented, table, zones_in_short
 from engine.report.words import counted, next_best_words, signed, stay_words
 
 _PHASES = {RemovalPhase.MARK: "drain", RemovalPhase.RELEASE: "remove"}
+_NOT_ACTED_ON = "Expiry, drift and consolidation of nodes in use are checked, and not acted on by this version."
 
 
 def launches_section(plan: Plan, region: str, *, details: bool) -> Iterator[RenderableType]:
@@ -26,9 +26,7 @@ def launches_section(plan: Plan, region: str, *, details: bool) -> Iterator[Rend
         return
     cost = total(launch.claim.usd_per_hour for launch in plan.launches)
     yield heading(f"Launch {counted(len(plan.launches), 'node')}", signed(cost))
-    yield indented(
-        ByWidth(_launch_table(plan.launches, region, wide=True), _launch_table(plan.launches, region, wide=False))
-    )
+    yield indented(_launch_table(plan.launches, region))
     if details:
         yield indented(_launched_one_by_one(plan.launches))
 
@@ -49,9 +47,8 @@ def removals_section(plan: Plan, now: datetime) -> Iterator[RenderableType]:
     rows = table("node", "step", "reason", ">since", ">$/h", "~rule and budget")
     for removal in sorted(plan.removals, key=_removal_order):
         record = removal.record
-        evicted = f", evicts {counted(len(removal.pods), 'pod')}" if removal.pods else ""
-        add_row(
-            rows,
+        evicted = f"; evicts {counted(len(removal.pods), 'pod')}" if removal.pods else ""
+        rows.add(
             Text(record.claim, style="red" if removal.phase is RemovalPhase.RELEASE else "yellow"),
             _PHASES[removal.phase],
             record.reason.value,
@@ -70,19 +67,18 @@ def kept_section(plan: Plan, now: datetime, *, details: bool) -> Iterator[Render
     yield heading(f"Keep {counted(len(plan.kept), 'node')}", str(cost))
     rows = table("node set", ">nodes", ">$/h", "~because")
     for group in _kept_groups(plan.kept):
-        add_row(
-            rows,
+        rows.add(
             group[0].node_pool,
             str(len(group)),
             in_table(total(kept.usd_per_hour for kept in group)),
             _kept_words(group, now),
         )
     yield indented(rows)
+    yield indented(Text(_NOT_ACTED_ON, style="dim"))
     if details:
         one_by_one = table("node", "type", "zone", "capacity", ">$/h", "~because")
         for kept in plan.kept:
-            add_row(
-                one_by_one,
+            one_by_one.add(
                 kept.claim,
                 kept.instance_type,
                 kept.zone,
@@ -93,14 +89,14 @@ def kept_section(plan: Plan, now: datetime, *, details: bool) -> Iterator[Render
         yield indented(one_by_one)
 
 
-def _launch_table(launches: Sequence[Launch], region: str, *, wide: bool) -> Table:
-    further = (">sum", "~next best") if wide else ()
-    rows = table("node set", ">new", "type", region, "capacity", ">pods", ">$/h", *further)
+def _launch_table(launches: Sequence[Launch], region: str) -> Rows:
+    columns = ("node set", ">new", "type", region, "capacity", ">pods", ">$/h", ">sum", "next best")
+    rows = table(*columns, gives_way=("sum", region, "next best"))
     for group in _launch_groups(launches):
         claim = group[0].claim
         offering = f"{claim.inputs.instance_type}/{claim.inputs.zone}/{claim.inputs.capacity_type}"
         is_base = group[0].reason is LaunchReason.BASE_CAPACITY
-        cells: list[str | Text] = [
+        rows.add(
             claim.node_pool,
             Text(f"+{len(group)}", style="green"),
             claim.inputs.instance_type,
@@ -108,11 +104,9 @@ def _launch_table(launches: Sequence[Launch], region: str, *, wide: bool) -> Tab
             claim.inputs.capacity_type,
             "base" if is_base else str(sum(len(launch.pods) for launch in group)),
             in_table(claim.usd_per_hour),
-        ]
-        if wide:
-            cells.append(in_table(total(launch.claim.usd_per_hour for launch in group)))
-            cells.append(next_best_words(offering, group[0].lost) or "only one")
-        add_row(rows, *cells)
+            in_table(total(launch.claim.usd_per_hour for launch in group)),
+            next_best_words(offering, group[0].lost) or "only one",
+        )
     return rows
 
 
@@ -128,12 +122,11 @@ def _launch_groups(launches: Sequence[Launch]) -> Iterable[list[Launch]]:
     ]
 
 
-def _launched_one_by_one(launches: Sequence[Launch]) -> Table:
+def _launched_one_by_one(launches: Sequence[Launch]) -> Rows:
     rows = table("node", "type", "zone", "capacity", ">$/h", "~pods")
     for launch in launches:
         inputs = launch.claim.inputs
-        add_row(
-            rows,
+        rows.add(
             launch.claim.name,
             inputs.instance_type,
             inputs.zone,
@@ -152,7 +145,7 @@ def _budget_words(removal: Removal) -> str:
     use = removal.record.budget
     if use is None:
         return ""
-    return f"; budget {use.budget} of {counted(use.base, 'node')}: {use.used} of {use.allowed} used"
+    return f"; budget {use.budget} of {counted(use.base, 'node')}: {use.used} of {use.allowed}, this one counted"
 
 
 def _kept_groups(every: Sequence[Kept]) -> Iterable[list[Kept]]:

@@ -11,11 +11,12 @@ from rich.text import Text
 
 from engine.model.plan import LimitUse, Plan, Unplaced
 from engine.model.quantity import NODES
-from engine.report.tables import add_row, examples, heading, indented, table
+from engine.report.tables import BAR, examples, heading, indented, table
 from engine.report.words import counted, refusal_words, rounded_words
 
 _GROUPS_SHOWN = 8
 _REASONS_SHOWN = 2
+_PODS_SHOWN = 2
 
 # A pool, or several that say the same, and the words of their refusal.
 Reasons = tuple[tuple[tuple[str, ...], str], ...]
@@ -29,12 +30,11 @@ def blocked_section(plan: Plan, now: datetime, *, details: bool) -> Iterator[Ren
     groups = blocked_groups(plan.unplaced, now)
     shown = groups if details else groups[:_GROUPS_SHOWN]
     for reasons, pods in shown:
-        names = examples([str(unplaced.pod) for unplaced in pods], every=details)
+        names = examples([str(unplaced.pod) for unplaced in pods], every=details, shown=_PODS_SHOWN)
         yield indented(Text.assemble((counted(len(pods), "pod"), "yellow"), f"  {names}"))
-        rows = table("", "~")
-        rows.show_header = False
+        rows = table("", "~", has_header=False)
         for pools, words in reasons if details else reasons[:_REASONS_SHOWN]:
-            add_row(rows, examples(pools, every=details), words)
+            rows.add(examples(pools, every=details), words)
         yield indented(rows, 4)
         hidden = sum(len(pools) for pools, _ in reasons[_REASONS_SHOWN:])
         if hidden and not details:
@@ -54,7 +54,7 @@ def shortfalls_section(plan: Plan, now: datetime) -> Iterator[RenderableType]:
     yield heading("Base capacity short")
     rows = table("node set", ">nodes", "~because")
     for short in plan.base_shortfalls:
-        add_row(rows, short.node_pool, f"{short.have} of {short.wanted}", refusal_words(short.refusal, now))
+        rows.add(short.node_pool, f"{short.have} of {short.wanted}", refusal_words(short.refusal, now))
     yield indented(rows)
 
 
@@ -63,16 +63,16 @@ def limits_section(plan: Plan) -> Iterator[RenderableType]:
     if not plan.limits:
         return
     yield heading("Limits")
-    rows = table("node set", "resource", ">used", ">planned", ">limit", "full")
+    rows = table("node set", "resource", ">used", ">planned", ">limit", BAR, ">full", gives_way=(BAR,))
     for use in plan.limits:
-        add_row(
-            rows,
+        rows.add(
             use.node_pool,
             "nodes" if use.resource == NODES else use.resource,
             rounded_words(use.resource, use.used),
             f"+{rounded_words(use.resource, use.planned)}" if use.planned else "0",
             rounded_words(use.resource, use.limit),
             _bar(use),
+            f"{round(100 * (use.used + use.planned) / max(use.limit, 1))}%",
         )
     yield indented(rows)
 
@@ -98,6 +98,5 @@ def _bar(use: LimitUse) -> Text:
     whole = max(use.limit, 1)
     used = min(cells, round(cells * use.used / whole))
     planned = min(cells - used, round(cells * (use.used + use.planned) / whole) - used)
-    percent = round(100 * (use.used + use.planned) / whole)
     left = cells - used - planned
-    return Text.assemble(("█" * used, "cyan"), ("▒" * planned, "green"), ("░" * left, "dim"), f" {percent}%")
+    return Text.assemble(("█" * used, "cyan"), ("▒" * planned, "green"), ("░" * left, "dim"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import UTC, datetime
 
-from rich.console import Group, RenderableType
+from rich.console import RenderableType
 from rich.text import Text
 
 from engine.model.catalog import Catalog
@@ -15,7 +15,7 @@ from engine.model.policy import Policy
 from engine.model.snapshot import Snapshot
 from engine.report.plan_changes import kept_section, launches_section, removals_section
 from engine.report.plan_gaps import blocked_section, limits_section, shortfalls_section
-from engine.report.tables import short_hash
+from engine.report.tables import Screen, short_hash
 from engine.report.words import a_month, counted, signed
 
 
@@ -45,7 +45,7 @@ def render_plan(
         if rendered:
             lines += [Text(""), *rendered]
     lines += [Text(""), *_ending(plan)]
-    return Group(*lines)
+    return Screen(*lines)
 
 
 def plan_line(plan: Plan) -> str:
@@ -77,7 +77,8 @@ def _header(plan: Plan, snapshot: Snapshot, policy: Policy, catalog: Catalog, no
         f"{counted(len(snapshot.nodes), 'node')}, {counted(len(snapshot.pods), 'pod')}, {waiting} waiting",
     )
     second = (
-        f"plan {short_hash(plan.hash)}  policy {short_hash(plan.policy_digest)}{warnings}  prices of {catalog.as_of}"
+        f"plan {short_hash(plan.hash)}  policy {short_hash(plan.policy_digest)}{warnings}  "
+        f"prices of {catalog.as_of}, $/h with volumes"
     )
     if details:
         second += f"\nprices from {catalog.source}"
@@ -91,6 +92,9 @@ def _ending(plan: Plan) -> Iterator[Text]:
         yield Text(f"{counted(len(plan.placements), 'waiting pod')} {fit} on what is there or coming.")
     if plan.foundation_changes:
         yield Text("The foundation changes: network, roles or launch templates.")
-    yield Text(f"Cost {before} → {after}, about {a_month(before)} → {a_month(after)} a month.")
+    if before == after:
+        yield Text(f"Cost {after}, about {a_month(after)} a month.")
+    else:
+        yield Text(f"Cost {before} → {after}, about {a_month(before)} → {a_month(after)} a month.")
     style = "bold" if plan.is_empty else "bold green"
     yield Text(plan_line(plan), style=style)

@@ -7,8 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 
 from attrs import frozen
-from rich.console import Group, RenderableType
-from rich.table import Table
+from rich.console import RenderableType
 from rich.text import Text
 
 from engine.model.catalog import Catalog
@@ -20,7 +19,7 @@ from engine.model.plan import Plan
 from engine.model.pod import Pod
 from engine.model.policy import Policy
 from engine.model.snapshot import Snapshot
-from engine.report.tables import ByWidth, add_row, heading, in_table, indented, table, zones_in_short
+from engine.report.tables import BAR, Rows, Screen, heading, in_table, indented, table, zones_in_short
 from engine.report.words import a_month, counted
 
 # Beyond this many machines only the node sets are shown.
@@ -84,9 +83,7 @@ def render_status(
         lines += [
             Text(""),
             heading("Node sets"),
-            indented(
-                ByWidth(_node_sets(every, catalog.region, wide=True), _node_sets(every, catalog.region, wide=False))
-            ),
+            indented(_node_sets(every, catalog.region)),
         ]
     if 0 < len(every) <= _ONE_BY_ONE:
         lines += [Text(""), heading("Instances"), indented(_instances(every))]
@@ -94,7 +91,7 @@ def render_status(
     lines += _pools_without_nodes(policy, every)
     lines += [Text(f"could not be read: {problem}", style="yellow") for problem in snapshot.problems]
     lines += [Text(""), *_ending(snapshot, every, plan)]
-    return Group(*lines)
+    return Screen(*lines)
 
 
 def _state(instance: Instance | None, node: Node | None, *, is_lost: bool) -> str:
@@ -113,36 +110,36 @@ def _state(instance: Instance | None, node: Node | None, *, is_lost: bool) -> st
     return "ready" if node.ready else "node not ready"
 
 
-def _node_sets(every: Sequence[Standing], region: str, *, wide: bool) -> Table:
+def _node_sets(every: Sequence[Standing], region: str) -> Rows:
     groups: dict[tuple[str, str, str, str], list[Standing]] = defaultdict(list)
     for one in every:
         inputs = one.claim.inputs
         groups[one.claim.node_pool, inputs.instance_type, inputs.capacity_type, one.state].append(one)
-    where = (region,) if wide else ()
-    rows = table("node set", ">nodes", "type", *where, "capacity", "state", "GPUs", ">pods", ">$/h")
+    columns = ("node set", ">nodes", "type", region, "capacity", "state", BAR, ">GPUs", ">pods", ">$/h")
+    rows = table(*columns, gives_way=(region, BAR))
     for alike in sorted(groups):
         pool, kind, capacity_type, state = alike
         group = groups[alike]
-        add_row(
-            rows,
+        used, whole = sum(one.accelerators_used for one in group), sum(one.accelerators for one in group)
+        rows.add(
             pool,
             str(len(group)),
             kind,
-            *([zones_in_short((one.claim.inputs.zone for one in group), region)] if wide else []),
+            zones_in_short((one.claim.inputs.zone for one in group), region),
             capacity_type,
             Text(state, style=_STYLES.get(state, "")),
-            _use(sum(one.accelerators_used for one in group), sum(one.accelerators for one in group)),
+            _bar(used, whole),
+            f"{used}/{whole}" if whole else Text("–", style="dim"),
             str(sum(one.pods for one in group)),
             in_table(total(one.claim.usd_per_hour for one in group)),
         )
     return rows
 
 
-def _instances(every: Sequence[Standing]) -> Table:
-    rows = table("node", "instance", "zone", "state", "~Kubernetes node")
+def _instances(every: Sequence[Standing]) -> Rows:
+    rows = table("node", "instance", "zone", "state", "Kubernetes node", gives_way=("zone",))
     for one in every:
-        add_row(
-            rows,
+        rows.add(
             one.claim.name,
             one.instance_id or "–",
             one.claim.inputs.zone,
@@ -152,13 +149,13 @@ def _instances(every: Sequence[Standing]) -> Table:
     return rows
 
 
-def _use(used: int, whole: int) -> Text:
-    """``███░ 3/4``, at most four cells."""
+def _bar(used: int, whole: int) -> Text:
+    """``███░``, at most four cells."""
     if not whole:
-        return Text("–", style="dim")
+        return Text()
     cells = min(whole, 4)
     full = min(cells, -(-used * cells // whole))
-    return Text.assemble(("█" * full, "cyan"), ("░" * (cells - full), "dim"), f" {used}/{whole}")
+    return Text.assemble(("█" * full, "cyan"), ("░" * (cells - full), "dim"))
 
 
 def _header(snapshot: Snapshot, now: datetime) -> Text:
@@ -189,7 +186,7 @@ def _pools_without_nodes(policy: Policy, every: Iterable[Standing]) -> Iterator[
 
 def _ending(snapshot: Snapshot, every: Sequence[Standing], plan: Plan | None) -> Iterator[Text]:
     waiting = sum(pod.is_waiting for pod in snapshot.pods)
-    blocked = f", {len(plan.unplaced)} of them blocked (nodewright plan says why)" if plan and plan.unplaced else ""
+    blocked = _blocked(waiting, len(plan.unplaced) if plan is not None else 0)
     running = sum(one.state == "ready" for one in every)
     cost: UsdPerHour = total(one.claim.usd_per_hour for one in every)
     foreign = len(snapshot.nodes) - sum(one.node is not None for one in every)
@@ -199,3 +196,9 @@ def _ending(snapshot: Snapshot, every: Sequence[Standing], plan: Plan | None) ->
         f"{counted(len(every), 'node')} ({running} ready){others}. Cost {cost}, about {a_month(cost)} a month.",
         style="bold",
     )
+
+
+def _blocked(waiting: int, blocked: int) -> str:
+    if not blocked:
+        return ""
+    return f", {'all' if blocked == waiting else f'{blocked:,} of them'} blocked (nodewright plan says why)"

@@ -12,10 +12,10 @@ GOLDEN = Path(__file__).with_name("golden")
 
 
 def printed(renderable: RenderableType, width: int = 100) -> str:
-    """As a pipe would get it: no colour, trailing blanks dropped."""
+    """Without colour, every blank as it is printed."""
     file = io.StringIO()
     Console(file=file, width=width, highlight=False).print(renderable)
-    return "\n".join(line.rstrip() for line in file.getvalue().splitlines()) + "\n"
+    return file.getvalue()
 
 
 def assert_golden(name: str, text: str) -> None:
