@@ -38,8 +38,9 @@ class Changes:
 
     `launches` are claims that the state lacks; `adoptions` are instance ids, by claim name, of those whose machine
     runs already. `removals` are URNs of instances that leave; `strays` are machines whose claim left by record
-    while the stack never knew them. `half_made` claims are in the state with errors of their making.
-    `foundation_is_stale`: a full update is needed.
+    while the stack never knew them. `unfinished` claims are in the state with errors of their making while their
+    machine lives: another update finishes them. `half_made` are such claims, by name, whose machine is gone or not
+    seen. `foundation_is_stale`: a full update is needed.
     """
 
     launches: tuple[Claim, ...]
@@ -48,14 +49,20 @@ class Changes:
     strays: tuple[Stray, ...]
     new_templates: tuple[LaunchTemplate, ...]
     gone_templates: tuple[str, ...]
+    unfinished: tuple[Claim, ...]
     half_made: tuple[str, ...]
     duplicates: tuple[Duplicate, ...]
     foundation_is_stale: bool
 
     @property
+    def declared(self) -> tuple[Claim, ...]:
+        """The claims that an update makes or finishes."""
+        return (*self.launches, *self.unfinished)
+
+    @property
     def is_empty(self) -> bool:
         return not (
-            self.launches
+            self.declared
             or self.removals
             or self.strays
             or self.new_templates
@@ -78,6 +85,8 @@ def changes_between(
     claims = tuple(claim for claim in document.claims if claim.stack == state.stack)
     held = state.instances_by_claim()
     running = _running_by_claim(instances)
+    alive = {instance.id for of_claim in running.values() for instance in of_claim}
+    half_made = tuple(claim for claim in claims if claim.name in held and held[claim.name].init_errors)
     launches = tuple(claim for claim in claims if claim.name not in held)
     wanted = {claim.name for claim in claims}
     taken_in = {one.id: one.urn for one in state.strays()}
@@ -99,7 +108,8 @@ def changes_between(
         strays=strays,
         new_templates=tuple(template for urn, template in templates.items() if urn not in state.resources),
         gone_templates=_gone_templates(state, templates.keys(), set(removals)),
-        half_made=tuple(sorted(name for name, one in held.items() if one.init_errors and name in wanted)),
+        unfinished=tuple(claim for claim in half_made if held[claim.name].id in alive),
+        half_made=tuple(sorted(claim.name for claim in half_made if held[claim.name].id not in alive)),
         duplicates=_duplicates(running, {**{name: one.id for name, one in held.items()}, **adoptions}),
         foundation_is_stale=_is_stale(state, stack_urns.foundation(environment), foundation_digest),
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -14,6 +14,7 @@ from engine.converge.faults import StackMissing
 from engine.converge.ground import foundation_digest
 from engine.converge.outcomes import (
     DUPLICATE,
+    broken_off,
     failure,
     foundation_failures,
     launch_outcomes,
@@ -87,9 +88,11 @@ class Converger:
         is gone. `on_progress` is given each Event as it comes, in this thread.
 
         Raises ConvergeRefused, before anything is changed, when something would be lost that no record names; other
-        Faults when an update could not begin.
+        Faults when an update could not begin; KeyboardInterrupt when a person broke off what went before it. An
+        update that was broken off has an outcome, which says so.
         """
         state = self._state(instances)
+        held_before = state.instances_by_claim().keys()
         if refresh and not state.is_empty:
             state = refreshed(self.stack, self.environment, on_progress)
         state = with_lost_parts(self.stack, self.environment, state, self._finder, on_progress)
@@ -103,12 +106,12 @@ class Converger:
         if changes.strays and not changes.foundation_is_stale:
             state, changes = self._with_strays(state, changes, on_progress)
         if changes.is_empty:
-            return self._outcome(document, state, changes, withheld, None, {})
+            return self._outcome(document, state, changes, withheld, None, {}, held_before)
         update = update_whole if changes.foundation_is_stale else update_targets
         finished = update(self.stack, document, self.environment, state, changes, on_progress)
         # A stray is named by its instance, and told of by its claim.
         claim_of = {instance.id: instance.claim for instance in instances}
-        return self._outcome(document, state, changes, withheld, finished, claim_of)
+        return self._outcome(document, state, changes, withheld, finished, claim_of, held_before)
 
     def adoptable(self, document: DesiredDocument, instances: Sequence[Instance]) -> Mapping[str, str]:
         """Instance ids, by claim name, of machines that run and that the stack does not hold yet: for a plain
@@ -167,18 +170,21 @@ class Converger:
         withheld: Sequence[Claim],
         finished: Finished | None,
         claim_of: Mapping[str, str],
+        held_before: Collection[str],
     ) -> Outcome:
         done: list[ClaimOutcome] = []
         failures: tuple[str, ...] = ()
         if finished is not None:
-            named = {claim.name: Urns(self.stack.name).claim(claim) for claim in changes.launches}
+            named = {claim.name: Urns(self.stack.name).claim(claim) for claim in changes.declared}
             leaving = {urn: claim_of.get(urns.name_of(urn)) or urns.name_of(urn) for urn in changes.removals}
             done = [
-                *launch_outcomes(changes.launches, named, finished.told, changes.adoptions),
+                *launch_outcomes(changes.declared, named, finished.told, changes.adoptions),
                 *removal_outcomes(leaving, finished.told),
             ]
             if any(one.status is OutcomeStatus.UNKNOWN for one in done):
                 done = settled_by_state(done, self.stack.state(), leaving)
+            if finished.was_interrupted:
+                done = broken_off(done)
             failures = foundation_failures(finished.told, (*named.values(), *changes.removals))
         left = [*_half_made(state, changes), *(_withheld(claim) for claim in withheld)]
         is_clean = finished is None or (finished.succeeded and finished.told.is_complete)
@@ -186,18 +192,20 @@ class Converger:
             environment=document.environment,
             version=document.version,
             finished_at=datetime.now(UTC),
-            claims=(*done, *left, *_gone_already(document, state, done), *_duplicates(changes)),
+            claims=(*done, *left, *_gone_already(document, state, done, held_before), *_duplicates(changes)),
             foundation_failures=failures,
             is_settled=is_clean
             and not left
             and not failures
             and not changes.strays
             and all(one.status in _AS_WANTED for one in done),
+            was_interrupted=finished is not None and finished.was_interrupted,
         )
 
 
 def _half_made(state: StackState, changes: Changes) -> list[ClaimOutcome]:
-    """Machines whose making failed half-way in an earlier update: dead claims that the next plan lets go."""
+    """Machines whose making failed half-way in an earlier update, and that EC2 does not show alive: the next plan
+    lets their claims go once EC2 says that they are gone."""
     held = state.instances_by_claim()
     return [failure(name, "\n".join(held[name].init_errors), instance_id=held[name].id) for name in changes.half_made]
 
@@ -207,10 +215,16 @@ def _withheld(claim: Claim) -> ClaimOutcome:
     return ClaimOutcome(claim.name, OutcomeStatus.UNKNOWN, offering=offering_of(claim), message=message)
 
 
-def _gone_already(document: DesiredDocument, state: StackState, told_of: Sequence[ClaimOutcome]) -> list[ClaimOutcome]:
-    """Recorded removals of machines that the stack holds no more, or never held."""
-    held = state.instances_by_claim().keys() | {one.claim for one in told_of}
-    gone = {record.claim for record in document.removals} - held
+def _gone_already(
+    document: DesiredDocument, state: StackState, told_of: Sequence[ClaimOutcome], held_before: Collection[str]
+) -> list[ClaimOutcome]:
+    """Recorded removals of machines that the stack held when this run began and that a refresh found gone.
+
+    A record is carried from document to document until it is settled, so its machine may have left long ago: that
+    was told of then.
+    """
+    told = state.instances_by_claim().keys() | {one.claim for one in told_of}
+    gone = ({record.claim for record in document.removals} & set(held_before)) - told
     return [ClaimOutcome(name, OutcomeStatus.DELETED) for name in sorted(gone)]
 
 

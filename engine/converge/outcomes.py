@@ -39,6 +39,7 @@ _SHOWN_CHARACTERS = 600
 DUPLICATE = "DuplicateInstance"
 # The engine's closing word on the stack as a whole, when the reasons were given before.
 _SAYS_NOTHING = frozenset({"update failed", "destroy failed", "refresh failed", "preview failed"})
+_BROKEN_OFF = "broken off while it was being made; the next run finishes it"
 
 
 def refusal_code(message: str) -> str:
@@ -50,6 +51,9 @@ def refusal_code(message: str) -> str:
 def failure(claim: str, message: str, *, offering: str = "", instance_id: str = "") -> ClaimOutcome:
     """A launch that did not succeed; which kind of failure, its code tells."""
     code = refusal_code(message)
+    if instance_id:
+        # Told apart from the words, so that what befell many machines alike reads alike.
+        message = message.replace(f" ({instance_id})", "")
     status = OutcomeStatus.FAILED_CAPACITY if code in CAPACITY_CODES else OutcomeStatus.FAILED_OTHER
     return ClaimOutcome(claim, status, instance_id, offering, code, message[:_SHOWN_CHARACTERS])
 
@@ -135,6 +139,19 @@ def settled_by_state(
     return settled
 
 
+def broken_off(outcomes: Iterable[ClaimOutcome]) -> list[ClaimOutcome]:
+    """The outcomes of an interrupted update: a machine that exists, and was only no longer waited for, is no failure.
+
+    A refusal stays one. So does a launch that left no id: whether there is a machine is then for EC2 to tell.
+    """
+    return [
+        evolve(one, status=OutcomeStatus.UNKNOWN, message=_BROKEN_OFF)
+        if one.status is OutcomeStatus.FAILED_OTHER and one.instance_id and not one.code
+        else one
+        for one in outcomes
+    ]
+
+
 def foundation_failures(told: Told, claim_urns: Iterable[str]) -> tuple[str, ...]:
     """What was said in error of anything but the claims, each ``NAME: MESSAGE``."""
     of_claims = set(claim_urns)
@@ -142,5 +159,17 @@ def foundation_failures(told: Told, claim_urns: Iterable[str]) -> tuple[str, ...
     for urn, message in errors_by_urn(told.events).items():
         if urn in of_claims or message in _SAYS_NOTHING:
             continue
-        failures.append(f"{urns.name_of(urn) or 'pulumi'}: {message[:_SHOWN_CHARACTERS]}")
+        failures.append(f"{urns.name_of(urn) or 'pulumi'}: {message[:_SHOWN_CHARACTERS]}{_advice(urn, message)}")
     return tuple(failures)
+
+
+def _advice(urn: str, message: str) -> str:
+    """What to do about a name in IAM that is taken; empty for any other failure."""
+    kinds = {urns.ROLE: "role", urns.INSTANCE_PROFILE: "instance profile"}
+    if not urn or urns.type_of(urn) not in kinds or "EntityAlreadyExists" not in message:
+        return ""
+    return (
+        f" - the IAM {kinds[urns.type_of(urn)]} {urns.name_of(urn)} exists already and is not this environment's. "
+        "Name another `role` in the EC2NodeClass, or leave `role` out so that the environment makes its own; "
+        "or name an `instanceProfile` that exists; or delete it in IAM"
+    )

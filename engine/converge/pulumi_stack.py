@@ -64,10 +64,14 @@ class PulumiStack:
         """Run `up`, `preview`, `refresh` or `destroy`; whether it succeeded is in the answer.
 
         A lock whose holder was killed on this machine is broken, once. Raises StackLocked, and other Faults when
-        the operation did not even begin.
+        the operation did not even begin. Raises KeyboardInterrupt when a person broke it off before it began, or
+        broke off one that launches and deletes nothing, so that it has no outcome to record.
         """
         doing = f"running `pulumi {verb}` on stack {self.name}"
         done, fault = self._past_dead_locks(lambda: self._operation(verb, arguments, program, on_event), doing)
+        has_outcome = verb in ("up", "destroy") and bool(done.told.events)
+        if done.was_interrupted and not has_outcome:
+            raise KeyboardInterrupt
         if fault is not None:
             raise fault
         return done

@@ -26,7 +26,7 @@ def declare_changes(
     templates: Sequence[LaunchTemplate],
     adopt: Mapping[str, str],
 ) -> None:
-    """Declare only these new claims and templates, for a stack whose foundation stands.
+    """Declare only these new or unfinished claims and new templates, for a stack whose foundation stands.
 
     `ids` are the state's resource ids by URN. A program that declares everything sees no difference afterwards.
     Raises ClaimWithoutPlace.

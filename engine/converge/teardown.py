@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
+from attrs import evolve
+
 from engine.converge import urns
 from engine.converge.outcomes import foundation_failures, removal_outcomes, settled_by_state
 from engine.converge.pulumi_process import OnEvent
@@ -59,7 +61,10 @@ def tear_down(
     if not left.is_empty and not failures:
         failures = tuple(f"{urns.name_of(urn)}: still there" for urn in left.resources)
     claims = settled_by_state(removal_outcomes(leaving, finished.told), left, leaving)
-    return _outcome(environment, document, tuple(claims), failures, is_settled=left.is_empty)
+    return evolve(
+        _outcome(environment, document, tuple(claims), failures, is_settled=left.is_empty),
+        was_interrupted=finished.was_interrupted,
+    )
 
 
 def _outcome(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 import pulumi
 from attrs import evolve
@@ -43,10 +43,7 @@ def update_whole(
     )
     program = refusing(lambda: declare(declared, environment, adopt=changes.adoptions))
     if not state.is_empty:
-        preview = stack.operate("preview", program=program, on_event=_nothing)
-        refuse_unrecorded_steps(preview.told, document)
-        if not preview.succeeded:
-            raise fault_of(preview, stack.name, f"previewing the update of stack {stack.name}")
+        _refuse_losses(stack, document, [], program)
     return stack.operate("up", [GO_ON], program=program, on_event=on_event)
 
 
@@ -60,29 +57,40 @@ def update_targets(
 ) -> Finished:
     """Declare only what is new and name only what goes, so that nothing else can be touched.
 
-    Its cost grows little with the stack. The foundation must stand.
+    Its cost grows little with the stack. The foundation must stand. Raises ConvergeRefused when finishing a machine
+    that is half-made would replace it.
     """
     program = refusing(
         lambda: declare_changes(
             document,
             environment,
             {urn: one.id for urn, one in state.resources.items() if one.id},
-            claims=changes.launches,
+            claims=changes.declared,
             templates=changes.new_templates,
             adopt=changes.adoptions,
         )
     )
     targets = [f"--target={urn}" for urn in _targets(Urns(stack.name), state, changes)]
+    if changes.unfinished:
+        _refuse_losses(stack, document, targets, program)
     return stack.operate("up", [GO_ON, *targets], program=program, on_event=on_event)
+
+
+def _refuse_losses(stack: PulumiStack, document: DesiredDocument, targets: Sequence[str], program: Program) -> None:
+    """Preview, and raise ConvergeRefused when that shows a loss that no record names; Fault when it fails."""
+    preview = stack.operate("preview", targets, program=program, on_event=_nothing)
+    refuse_unrecorded_steps(preview.told, document)
+    if not preview.succeeded:
+        raise fault_of(preview, stack.name, f"previewing the update of stack {stack.name}")
 
 
 def _targets(stack_urns: Urns, state: StackState, changes: Changes) -> Iterator[str]:
     """A target that the state lacks and the program does not register fails the update, so only real ones."""
-    pools = {claim.node_pool for claim in changes.launches} | {one.node_pool for one in changes.new_templates}
+    pools = {claim.node_pool for claim in changes.declared} | {one.node_pool for one in changes.new_templates}
     # A component that stands needs no target; a new one does.
     yield from (urn for urn in map(stack_urns.node_set, sorted(pools)) if urn not in state.resources)
     yield from map(stack_urns.template, changes.new_templates)
-    yield from map(stack_urns.claim, changes.launches)
+    yield from map(stack_urns.claim, changes.declared)
     yield from (urn for urn in (*changes.removals, *changes.gone_templates) if urn in state.resources)
 
 

@@ -34,7 +34,8 @@ class ClaimOutcome:
 class Outcome:
     """``is_settled``: every claim and the foundation stand as the document of ``version`` says; nothing is left to do.
 
-    ``foundation_failures`` are diagnostics of what is not a claim, each ``NAME: MESSAGE``.
+    ``foundation_failures`` are diagnostics of what is not a claim, each ``NAME: MESSAGE``. ``was_interrupted``: a
+    person broke it off, and what had not begun by then was left out.
     """
 
     environment: str
@@ -43,3 +44,4 @@ class Outcome:
     claims: tuple[ClaimOutcome, ...] = ()
     foundation_failures: tuple[str, ...] = ()
     is_settled: bool = False
+    was_interrupted: bool = False

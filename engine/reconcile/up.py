@@ -53,7 +53,7 @@ def up(ports: Ports, audience: Audience, reviewed: Plan | None = None) -> Ending
     """Converge the environment. With ``reviewed`` exactly that plan is applied, and nothing beyond it but what it
     began: a node that it marked is released.
 
-    Raises Fault.
+    Raises Fault; KeyboardInterrupt, once the outcome is recorded and shown, when a person broke it off.
     """
     approved: list[Plan] = []
     changed = False
@@ -89,6 +89,8 @@ def _applied(ports: Ports, proposal: Proposal, audience: Audience) -> Outcome | 
         finish()
     if outcome is not None:
         audience.show_outcome(proposal.plan, outcome)
+        if outcome.was_interrupted:
+            raise KeyboardInterrupt
     return outcome
 
 

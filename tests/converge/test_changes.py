@@ -5,7 +5,6 @@ from __future__ import annotations
 from datetime import timedelta
 
 import pytest
-from attrs import evolve
 
 from engine.converge.changes import Changes, Duplicate, Stray, changes_between
 from engine.converge.events import StepStarted, Summary, Told
@@ -175,8 +174,24 @@ def test_a_preview_that_would_lose_anything_else_is_refused_by_name(urn: str, op
     assert urn in str(refused.value)
 
 
-def test_a_half_made_machine_is_known_as_one() -> None:
-    state = state_of(*STANDING, instance("gpu-1", "i-1", init_errors=["it never ran"]))
-    found = changes(document(claim("gpu-1")), state)
-    assert found.half_made == ("gpu-1",)
-    assert evolve(found, half_made=()).is_empty
+HALF_MADE = state_of(*STANDING, instance("gpu-1", "i-1", init_errors=["it never ran"]))
+
+
+@pytest.mark.parametrize("alive", [InstanceState.PENDING, InstanceState.RUNNING])
+def test_a_half_made_machine_that_lives_is_finished_and_not_launched_again(alive: InstanceState) -> None:
+    found = changes(document(claim("gpu-1")), HALF_MADE, running("i-1", "gpu-1", state=alive))
+    assert [one.name for one in found.unfinished] == ["gpu-1"]
+    assert (found.launches, found.half_made, found.is_empty) == ((), (), False)
+
+
+def test_a_half_made_machine_that_is_gone_or_another_is_a_failure_and_needs_no_update() -> None:
+    dead = running("i-1", "gpu-1", state=InstanceState.TERMINATED)
+    for machines in ((), (dead,)):
+        found = changes(document(claim("gpu-1")), HALF_MADE, *machines)
+        assert (found.half_made, found.unfinished, found.is_empty) == (("gpu-1",), (), True)
+    assert changes(document(claim("gpu-1")), HALF_MADE, dead, running("i-2", "gpu-1")).half_made == ("gpu-1",)
+
+
+def test_a_half_made_machine_whose_claim_left_by_record_is_deleted_and_not_finished() -> None:
+    found = changes(document(removals=[removal("gpu-1")]), HALF_MADE, running("i-1", "gpu-1"))
+    assert (found.removals, found.unfinished) == ((NAMES.claim(claim("gpu-1")),), ())

@@ -6,6 +6,8 @@ import pytest
 
 from engine.converge.events import Event, Remark, StepDone, StepFailed, Summary, Told
 from engine.converge.outcomes import (
+    broken_off,
+    failure,
     foundation_failures,
     launch_outcomes,
     refusal_code,
@@ -86,6 +88,35 @@ def test_a_machine_that_was_made_and_then_failed_is_a_failure_with_its_id() -> N
     assert (outcome.status, outcome.instance_id) == (OutcomeStatus.FAILED_OTHER, "i-9")
 
 
+def test_machines_that_met_the_same_read_the_same_whatever_their_ids() -> None:
+    claims = [claim(name) for name in ("gpu-1", "gpu-2")]
+    names = {one.name: URNS.claim(one) for one in claims}
+    ids = {"gpu-1": "i-1", "gpu-2": "i-2"}
+    said = told(
+        *(Remark(names[name], "error", f"waiting for EC2 Instance ({id_}): timeout") for name, id_ in ids.items()),
+        *(StepFailed(names[name], "create", id_) for name, id_ in ids.items()),
+    )
+    outcomes = launch_outcomes(claims, names, said, {})
+    assert {one.message for one in outcomes} == {"waiting for EC2 Instance: timeout"}
+    assert {one.claim: one.instance_id for one in outcomes} == ids
+
+
+def test_an_interrupted_launch_is_unknown_where_its_machine_exists_and_a_failure_where_none_is_known() -> None:
+    refused = SDK.format("InvalidAMIID.NotFound")
+    outcomes = [
+        failure("made", "context canceled", instance_id="i-1"),
+        failure("never", "context canceled"),
+        failure("refused", refused, instance_id="i-2"),
+        ClaimOutcome("done", OutcomeStatus.CREATED, "i-3"),
+    ]
+    assert {one.claim: one.status for one in broken_off(outcomes)} == {
+        "made": OutcomeStatus.UNKNOWN,
+        "never": OutcomeStatus.FAILED_OTHER,
+        "refused": OutcomeStatus.FAILED_OTHER,
+        "done": OutcomeStatus.CREATED,
+    }
+
+
 def test_where_events_were_lost_the_state_decides_and_a_pending_create_stays_unknown() -> None:
     claims = [claim(name) for name in ("made", "half", "pending", "never")]
     names = {one.name: URNS.claim(one) for one in claims}
@@ -132,3 +163,21 @@ def test_what_fails_besides_claims_is_told_by_name_and_the_engines_closing_word_
         Remark("", "error", "the backend went away"),
     )
     assert foundation_failures(said, [URNS.claim(one)]) == ("test: VpcLimitExceeded", "pulumi: the backend went away")
+
+
+@pytest.mark.parametrize(
+    ("kind", "words"), [("aws:iam/role:Role", "IAM role"), ("aws:iam/instanceProfile:InstanceProfile", "IAM instance")]
+)
+def test_a_role_that_exists_already_is_told_of_with_what_to_do(kind: str, words: str) -> None:
+    taken = "creating IAM Role (gpu-nodes): api error EntityAlreadyExists: Role with name gpu-nodes already exists."
+    urn = URNS.of_foundation(kind, "gpu-nodes")
+    [failed] = foundation_failures(told(Remark(urn, "error", taken)), [])
+    assert failed.startswith(f"gpu-nodes: {taken}")
+    assert f"{words}" in failed
+    assert "is not this environment's" in failed
+    assert "leave `role` out" in failed
+
+
+def test_another_failure_of_a_role_gets_no_advice_about_its_name() -> None:
+    urn = URNS.of_foundation("aws:iam/role:Role", "gpu-nodes")
+    assert foundation_failures(told(Remark(urn, "error", "AccessDenied")), []) == ("gpu-nodes: AccessDenied",)

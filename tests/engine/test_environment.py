@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -183,6 +185,38 @@ def test_a_run_killed_in_the_middle_of_a_create_is_carried_on_without_a_double(s
     assert len(sandbox.instances()) == 2
 
 
+@pytest.mark.parametrize("pods_before", [0, 2], ids=["a whole update", "a targeted update"])
+def test_an_interrupted_run_says_so_and_the_next_finishes_what_it_began(sandbox: Project, pods_before: int) -> None:
+    faults = sandbox.root / ".nodewright" / "sandbox" / "ec2" / "faults.json"
+    requests = faults.with_name("requests.jsonl")
+    if pods_before:
+        assert sandbox.up().code == 0
+    sandbox.scale(pods_before + 2)
+    assert sandbox.nodewright("plan", "sandbox").code == 2
+    launched_before = requests.read_text().count('"RunInstances"')
+    write_faults(faults, {"fault": "delay", "action": "DescribeInstances", "seconds": 2.0, "times": None})
+    running = sandbox.started_up()
+    await_request(requests, "RunInstances", running, times=launched_before + 1)
+    os.killpg(running.pid, signal.SIGINT)
+    said = running.communicate(timeout=120)[0]
+    faults.unlink()
+    assert running.returncode == 130, said
+    assert "the next run carries on from it" in said
+    assert f"version {sandbox.document()['version']} is not settled" in said
+    # What this is about: the stack holds machines that were made and no longer waited for.
+    assert '"initErrors"' in sandbox.pulumi("stack", "export", "-s", "sandbox").stdout
+    begun = {instance["InstanceId"] for instance in sandbox.instances()}
+
+    ran = sandbox.up()
+
+    assert ran.code == 0, ran.words
+    assert "failed" not in ran.stdout
+    assert [claim_of(instance) for instance in sandbox.instances()] == sandbox.claims()
+    assert len(sandbox.instances()) == pods_before + 2
+    assert begun <= {instance["InstanceId"] for instance in sandbox.instances()}
+    assert '"initErrors"' not in sandbox.pulumi("stack", "export", "-s", "sandbox").stdout
+
+
 def test_a_refused_launch_is_planned_around_by_the_next_pass(sandbox: Project) -> None:
     faults = sandbox.root / ".nodewright" / "sandbox" / "ec2" / "faults.json"
     assert sandbox.nodewright("plan", "sandbox").code == 2
@@ -226,11 +260,11 @@ def write_faults(file: Path, *faults: dict[str, object]) -> None:
     file.write_text(json.dumps({"faults": faults}))
 
 
-def await_request(requests: Path, action: str, running: object) -> None:
-    """Until the endpoint has been asked for the action; fails after a minute."""
+def await_request(requests: Path, action: str, running: object, times: int = 1) -> None:
+    """Until the endpoint has been asked for the action so often in all; fails after a minute."""
     deadline = time.monotonic() + 60
     while time.monotonic() < deadline:
-        if requests.exists() and f'"{action}"' in requests.read_text():
+        if requests.exists() and requests.read_text().count(f'"{action}"') >= times:
             return
         time.sleep(0.05)
     pytest.fail(f"no {action} within a minute of {running}")
