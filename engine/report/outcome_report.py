@@ -53,7 +53,7 @@ def render_outcome(outcome: Outcome, plan: Plan | None = None) -> RenderableType
 def outcome_line(outcome: Outcome) -> str:
     """``Outcome: 12 created, 1 adopted, 2 refused for capacity; version 5 is settled``."""
     counts = Counter(each.status for each in outcome.claims)
-    parts = [f"{counts[status]} {words}" for status, (words, _) in _WORDS.items() if counts[status]]
+    parts = [f"{counts[status]:,} {words}" for status, (words, _) in _WORDS.items() if counts[status]]
     if outcome.foundation_failures:
         parts.append(counted(len(outcome.foundation_failures), "foundation failure"))
     settled = "settled" if outcome.is_settled else "not settled yet"
@@ -110,7 +110,9 @@ def _troubles(trouble: Iterable[ClaimOutcome], plan: Plan | None) -> Iterator[Re
         is_short = len(names) <= _NAMED
         who = ", ".join(names) if is_short else _by_node_set(names, planned)
         met = Text.assemble(who, "  ", (words, style))
-        if where := _offerings(group, planned):
+        # What was merely left out fails by no offering.
+        where = _offerings(group, planned) if group[0].status is not OutcomeStatus.SKIPPED else ""
+        if where:
             met.append(f"  {where}")
         yield indented(met)
         if why := _why(group):

@@ -15,12 +15,11 @@ from rich.console import Console
 
 from engine.model.diagnostic import Diagnostic, Position, Severity
 from engine.model.node import InstanceState
-from engine.model.outcome import Outcome
 from engine.model.snapshot import CloudFacts
 from engine.report.diagnostics_report import render_diagnostics
 from engine.report.doctor_report import render_doctor
 from engine.report.json_report import diagnostics_json, doctor_json, plan_json, standing_json
-from engine.report.outcome_report import outcome_line, render_destruction, render_outcome
+from engine.report.outcome_report import render_outcome
 from engine.report.plan_report import plan_line, render_plan
 from engine.report.progress import ConvergeProgress
 from engine.report.status_report import render_status, standings
@@ -145,31 +144,35 @@ def test_many_machines_are_shown_by_node_set_alone() -> None:
     assert "$40.00/h" in text
 
 
+@pytest.mark.parametrize(
+    ("blocked", "words"), [(1, "1 pod waiting, all blocked ("), (0, "1 pod waiting."), (9, "1 pod waiting, 9 of them")]
+)
+def test_the_status_says_how_many_of_the_waiting_pods_are_blocked(blocked: int, words: str) -> None:
+    plan = evolve(scenes.plan(), unplaced=scenes.plan().unplaced[:blocked])
+
+    text = printed(render_status(scenes.snapshot(), scenes.POLICY, scenes.CATALOG, plan, now=READ_AT))
+
+    assert words in text
+
+
+def test_a_cost_that_does_not_change_is_told_once() -> None:
+    text = printed(render_plan(scenes.empty_plan(), scenes.snapshot(), scenes.POLICY, scenes.CATALOG, now=READ_AT))
+
+    assert "Cost $12.00/h, about $8,760 a month." in text
+
+
+def test_a_plan_that_keeps_nodes_says_which_policy_is_not_acted_on() -> None:
+    note = "Expiry, drift and consolidation of nodes in use are checked, and not acted on by this version."
+
+    assert note in plan_screen()
+    assert note not in plan_screen(kept=())
+
+
 def test_the_status_of_nothing_is_no_error() -> None:
     text = printed(render_status(builders.snapshot(), scenes.POLICY, scenes.CATALOG, now=READ_AT))
 
     assert "nothing published yet" in text
     assert "0 nodes (0 ready). Cost $0.00/h" in text
-
-
-def test_an_outcome_names_what_was_refused_with_the_words_of_aws() -> None:
-    assert_golden("outcome.txt", printed(render_outcome(scenes.outcome(), scenes.plan())))
-
-
-def test_an_outcome_without_trouble_is_one_line() -> None:
-    done = Outcome("sandbox", version=5, finished_at=scenes.NOON, is_settled=True)
-
-    assert printed(render_outcome(done)) == "Outcome: nothing to change; version 5 is settled\n"
-    assert "2 created, 1 adopted, 1 deleted" in outcome_line(scenes.outcome())
-
-
-def test_what_a_destruction_takes_is_told_before_it_begins() -> None:
-    seen = scenes.snapshot()
-
-    text = printed(render_destruction("sandbox", seen.document, seen.cloud.instances))
-
-    assert_golden("destruction.txt", text)
-    assert "Nothing is published" in printed(render_destruction("sandbox", None, ()))
 
 
 FINDINGS = (
@@ -208,6 +211,29 @@ def test_the_caret_of_a_long_line_stays_in_sight() -> None:
     assert len(lines[1]) < 200
 
 
+@pytest.mark.parametrize("column", [1, 30, 75, 140, 190])
+def test_an_excerpt_fits_a_terminal_and_says_where_it_is_cut(column: int) -> None:
+    line = "".join(chr(ord("a") + at % 26) for at in range(200))
+    finding = Diagnostic(Severity.ERROR, "r", "m", Position("f.yaml", 1, column, line))
+
+    _, shown, caret, _ = printed(render_diagnostics([finding]), width=80).splitlines()
+
+    assert len(shown) <= 80
+    assert shown[caret.index("^")] == line[column - 1]
+    assert shown.endswith("…") is (column < 190)
+
+
+def test_a_piped_finding_is_not_cut_at_the_width_of_a_terminal() -> None:
+    line = "  image: " + "x" * 120
+    finding = Diagnostic(Severity.ERROR, "r", "word " * 30, Position("a/very/long/path.yaml", 1, 3, line))
+    file = io.StringIO()
+
+    Console(file=file, width=80, highlight=False, soft_wrap=True).print(render_diagnostics([finding]))
+
+    assert line in file.getvalue()
+    assert len(file.getvalue().splitlines()) == 4
+
+
 def test_no_findings_is_said() -> None:
     assert printed(render_diagnostics((), ("sandbox",))) == "sandbox: no findings\n"
 
@@ -236,6 +262,12 @@ FOUND = (
 def test_the_doctor_says_what_is_missing_and_what_to_do() -> None:
     assert_golden("doctor.txt", printed(render_doctor(FOUND)))
     assert printed(render_doctor(FOUND[:1])).endswith("All is here.\n")
+
+
+def test_the_sandbox_of_an_environment_of_this_name_is_named_once() -> None:
+    text = printed(render_doctor((Found("sandbox sandbox", State.OK, "runs"), Found("sandbox trial", State.OK, "x"))))
+
+    assert [line.split()[0:2] for line in text.splitlines()[1:3]] == [["sandbox", "ok"], ["sandbox", "trial"]]
 
 
 def test_a_piped_report_has_no_colour() -> None:
