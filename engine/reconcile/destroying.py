@@ -23,7 +23,7 @@ def destroy(ports: Ports, tell: Tell, on_progress: OnEvent) -> Outcome:
     """Publish a document without claims, each gone by a removal record; then delete everything, network included.
 
     Instances that carry the environment's tag and that the stack does not know, left by a killed run, go as well.
-    Raises Fault.
+    Raises Fault; KeyboardInterrupt, once the outcome is recorded, when a person broke it off.
     """
     with ports.store.lease():
         published = ports.store.document()
@@ -35,8 +35,11 @@ def destroy(ports: Ports, tell: Tell, on_progress: OnEvent) -> Outcome:
         with ports.converger(tell) as converger:
             outcome = converger.destroy(emptied, instances, on_progress)
         ports.store.write_outcome(outcome)
-        ports.store.write_ledger(Ledger())
-        return outcome
+        # A settled version's removal records are done with: the next document does not carry them on.
+        ports.store.write_ledger(Ledger(settled_version=outcome.version if outcome.is_settled else 0))
+    if outcome.was_interrupted:
+        raise KeyboardInterrupt
+    return outcome
 
 
 def _emptied(ports: Ports, document: DesiredDocument) -> DesiredDocument:

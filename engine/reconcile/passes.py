@@ -7,6 +7,7 @@ from contextlib import contextmanager
 
 from attrs import evolve, frozen
 
+from engine.converge.outcomes import DUPLICATE
 from engine.converge.store import Pin
 from engine.decide import decide
 from engine.model.document import DesiredDocument
@@ -18,7 +19,6 @@ from engine.model.plan import Plan, RemovalPhase
 from engine.model.snapshot import CloudFacts, Snapshot
 from engine.reconcile.ports import OnEvent, Ports, Tell
 
-_STANDS = (OutcomeStatus.CREATED, OutcomeStatus.ADOPTED)
 _REFUSED = (OutcomeStatus.FAILED_CAPACITY, OutcomeStatus.FAILED_OTHER)
 
 
@@ -202,7 +202,8 @@ def _converge(ports: Ports, proposal: Proposal, tell: Tell, on_progress: OnEvent
 
 def _learned(ledger: Ledger, outcome: Outcome) -> Ledger:
     """The ledger with what this pass found out: instance ids of launches, and launches to answer for next time."""
-    launched = {one.claim: one.instance_id for one in outcome.claims if one.status in _STANDS and one.instance_id}
+    # Of machines that were only half-made as well: by its id alone EC2 can say that one of them is gone.
+    launched = {one.claim: one.instance_id for one in outcome.claims if one.instance_id and one.code != DUPLICATE}
     refused = tuple(one for one in outcome.claims if one.status in _REFUSED)
     return evolve(
         ledger,

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import copy
+import json
 import os
 import signal
 import threading
 import time
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -188,6 +191,53 @@ def test_a_first_run_killed_while_it_makes_the_foundation_stands_in_nobodys_way(
     assert len(world.vpcs()) == 1
     assert world.converger.destroy(document, world.instances(), lambda event: None).is_settled
     assert world.vpcs() == []
+
+
+@pytest.mark.parametrize("is_whole", [True, False], ids=["a whole update", "a targeted update"])
+def test_a_half_made_machine_is_finished_while_it_lives_and_is_a_failure_once_it_is_gone(
+    world: World,  # noqa: F811
+    is_whole: bool,
+) -> None:
+    document = world.document(world.claim("gpu-1"), world.claim("gpu-2"))
+    world.converge(document)
+    ids = {instance.claim: instance.id for instance in world.instances()}
+    _make_half_made(world, ids)
+    world.sandbox.client("ec2").terminate_instances(InstanceIds=[ids["gpu-2"]])
+    if is_whole:
+        document = evolve(document, version=2, foundation=world.foundation(role_policies=()))
+
+    outcome, _ = world.converge(document)
+
+    assert statuses(outcome) == {"gpu-1": CREATED, "gpu-2": OutcomeStatus.FAILED_OTHER}
+    assert {one.claim: one.instance_id for one in outcome.claims} == ids
+    assert not outcome.is_settled
+    assert world.converger.stack.state().instances_by_claim()["gpu-1"].init_errors == ()
+    without = later(document, world.claim("gpu-1"), removals=[removal("gpu-2")])
+    outcome, _ = world.converge(without)
+    assert statuses(outcome) == {"gpu-2": DELETED}
+    assert outcome.is_settled
+    assert [instance.id for instance in world.instances()] == [ids["gpu-1"]]
+
+
+def _make_half_made(within: World, ids: Mapping[str, str]) -> None:
+    """The state as a launch leaves it that was no longer waited for."""
+    raw = copy.deepcopy(dict(within.converger.stack.state().raw))
+    for one in raw["deployment"]["resources"]:
+        if one.get("id") in ids.values():
+            one["initErrors"] = [f"waiting for EC2 Instance ({one['id']}): context canceled"]
+    within.converger.stack.replace_state(json.dumps(raw))
+
+
+def test_a_role_that_is_somebody_elses_is_left_alone_and_told_of_with_what_to_do(world: World) -> None:  # noqa: F811
+    role = f"{world.name}-node"
+    iam = world.sandbox.client("iam")
+    iam.create_role(RoleName=role, AssumeRolePolicyDocument="{}")
+    outcome, _ = world.converge(world.document(world.claim("gpu-1")))
+    assert not outcome.is_settled
+    told = next(one for one in outcome.foundation_failures if "EntityAlreadyExists" in one)
+    assert told.startswith(f"{role}: ")
+    assert f"the IAM role {role} exists already and is not this environment's" in told
+    assert iam.get_role(RoleName=role)["Role"].get("Tags", []) == []
 
 
 def _is_answered(within: World, action: str) -> bool:

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 from attrs import evolve
 
 from engine.model import labels as keys
+from engine.model.document import DesiredDocument
 from engine.model.fault import Fault
-from engine.model.outcome import OutcomeStatus
+from engine.model.node import Instance
+from engine.model.outcome import ClaimOutcome, Outcome, OutcomeStatus
 from engine.model.plan import RemovalPhase
 from engine.model.policy import Disruption
 from engine.reconcile import passes
 from engine.reconcile.destroying import destroy
+from engine.reconcile.ports import OnEvent
 from engine.reconcile.up import up
 from tests.builders import minutes, node_pool, pod
 from tests.decide.world import World, policy
@@ -167,6 +171,44 @@ def test_destroy_lets_every_claim_go_by_a_record(three: WorldPorts) -> None:
     assert document is not None
     assert list(document.claims) == []
     assert {record.reason.value for record in document.removals} == {"Destroyed"}
+
+
+class _Interrupted(WorldPorts):
+    """Broken off while its first claim's machine was being made, of which there is a second."""
+
+    def converge(
+        self, document: DesiredDocument, instances: Sequence[Instance], on_progress: OnEvent, *, refresh: bool = False
+    ) -> Outcome:
+        name = next(iter(document.claims)).name
+        claims = (
+            ClaimOutcome(name, OutcomeStatus.UNKNOWN, "i-begun"),
+            ClaimOutcome(name, OutcomeStatus.UNKNOWN, "i-twin", code="DuplicateInstance"),
+        )
+        return Outcome(document.environment, document.version, self.world.now, claims, was_interrupted=True)
+
+
+def test_an_interrupted_run_ends_once_its_outcome_and_what_it_began_are_recorded(tmp_path: Path) -> None:
+    interrupted, watcher = _Interrupted(world_of(1), tmp_path), Watcher()
+
+    with pytest.raises(KeyboardInterrupt):
+        up(interrupted.ports, watcher)
+
+    recorded = interrupted.store.outcome()
+    assert recorded is not None
+    assert watcher.outcomes == [recorded]
+    assert list(interrupted.store.ledger().ledger.instance_ids.values()) == ["i-begun"]
+
+
+def test_after_a_destroy_the_next_up_carries_none_of_its_records(three: WorldPorts) -> None:
+    up(three.ports, Watcher())
+    destroy(three.ports, print, print)
+
+    assert up(three.ports, Watcher()).is_done
+
+    document = three.store.document()
+    assert document is not None
+    assert len(list(document.claims)) == 3
+    assert document.removals == ()
 
 
 def test_a_node_is_given_the_labels_that_its_claim_promised_and_keeps_its_own(three: WorldPorts) -> None:
