@@ -21,7 +21,7 @@ _HASH_DIGITS = 12
 _WIDE_GAP, _NARROW_GAP = 2, 1
 # A column of sentences is not squeezed below this, lest it becomes one word a line.
 _NARROWEST_SENTENCE = 24
-_LONGEST_UNBROKEN = 40
+_LONGEST_UNBROKEN = 60
 
 
 class Rows:
