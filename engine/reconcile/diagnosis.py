@@ -56,7 +56,7 @@ def _sandboxes(workspace: Workspace) -> tuple[Finding, ...]:
     ]
     return tuple(
         Finding(
-            f"sandbox {name}",
+            f"EC2 of {name}",
             FindingState.OK,
             f"EC2 by moto at {endpoint.url}, process {endpoint.pid}",
             f"nodewright sandbox down {name} stops it",
