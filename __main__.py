@@ -12,7 +12,7 @@ from engine.reconcile.program import declaration
 try:
     desired = declaration(pulumi.get_stack(), is_preview=pulumi.runtime.is_dry_run(), start=Path(__file__).parent)
 except (Fault, InvalidInput) as refusal:
-    raise pulumi.RunError(str(refusal)) from None
+    raise pulumi.RunError("\n  → ".join([str(refusal), *getattr(refusal, "hints", ())])) from None
 if desired.summary:
     pulumi.log.info(desired.summary)
 declare(desired.document, desired.environment, adopt=desired.adopt)

@@ -60,5 +60,10 @@ def _unsettled(snapshot: Snapshot) -> str:
     version = snapshot.document.version if snapshot.document else 0
     running = {instance.claim for instance in snapshot.cloud.instances if instance.is_alive}
     missing = sum(claim.name not in running for claim in claims)
-    left = f"{missing} of its {len(claims)} machines are still to be launched" if missing else "its machines run"
-    return f"version {version} of the desired document was not converged to its end: {left}; this run carries on"
+    left = [f"{missing} of its {len(claims)} machines are still to be launched"] if missing else []
+    records = snapshot.document.removals if snapshot.document else ()
+    going = sorted(record.claim for record in records if record.claim in running)
+    if going:
+        left.append(f"{len(going)} that it has let go still run and will be terminated ({', '.join(going[:3])}, …)")
+    rest = " and ".join(left) or "all its machines run"
+    return f"version {version} of the desired document was not converged to its end: {rest}; this run carries on"

@@ -91,7 +91,7 @@ def show_bug(unexpected: Exception) -> None:
     if os.environ.get("NODEWRIGHT_DEBUG"):
         console.print("".join(traceback.format_exception(unexpected)), markup=False)
     else:
-        console.print("  → this is a fault in nodewright; NODEWRIGHT_DEBUG=1 shows where. Nothing was half-written.")
+        console.print("  → this is a fault in nodewright; NODEWRIGHT_DEBUG=1 shows where")
 
 
 def progress_line(line: str) -> None:

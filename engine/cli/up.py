@@ -38,19 +38,22 @@ def up(
         from engine.reconcile import passes
         from engine.reconcile.assembly import assemble
         from engine.reconcile.shell import require_aws_plugin
+        from engine.reconcile.up import MOST_PASSES
         from engine.reconcile.up import up as converge
         from engine.reconcile.workspace import find_workspace
 
         workspace = find_workspace(context.obj)
         require_aws_plugin(workspace.environment(environment), os.environ)
         ports = assemble(workspace, environment)
-        reviewed = passes.reviewed_plan(ports, plan_hash) if plan_hash else None
+        reviewed = passes.reviewed_plan(ports, plan_hash) if plan_hash is not None else None
         audience = TerminalAudience(ports, is_approved=yes or reviewed is not None, is_quiet=output is Output.JSON)
         ending = converge(ports, audience, reviewed)
         if not ending.was_approved:
             progress_line("nothing was changed")
             raise typer.Exit(ExitCode.FAILED)
         show_standing(ports, ending, out(), as_json=output is Output.JSON)
+        if ending.has_failed and ending.passes == MOST_PASSES:
+            progress_line(f"stopped after {MOST_PASSES} passes with more to do; run it again to go on")
         if ending.last and ending.last.failures:
             for failure in ending.last.failures:
                 show_fault(Fault(failure, "correct the selector, or tag what it is to match"))

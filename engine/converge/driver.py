@@ -9,7 +9,7 @@ from pathlib import Path
 from attrs import evolve
 
 from engine.converge import urns
-from engine.converge.changes import Changes, changes_between
+from engine.converge.changes import Changes, changes_between, refuse_unrecorded_removals
 from engine.converge.faults import StackMissing
 from engine.converge.ground import foundation_digest
 from engine.converge.outcomes import (
@@ -112,6 +112,12 @@ class Converger:
         # A stray is named by its instance, and told of by its claim.
         claim_of = {instance.id: instance.claim for instance in instances}
         return self._outcome(document, state, changes, withheld, finished, claim_of, held_before)
+
+    def preflight(self, document: DesiredDocument, instances: Sequence[Instance]) -> None:
+        """What can be known before a document is published: that its stack can be read, and that converging it would
+        lose nothing that no record names. Raises Fault; changes nothing but that a missing stack may be made.
+        """
+        refuse_unrecorded_removals(document, self._state(instances))
 
     def adoptable(self, document: DesiredDocument, instances: Sequence[Instance]) -> Mapping[str, str]:
         """Instance ids, by claim name, of machines that run and that the stack does not hold yet: for a plain

@@ -9,17 +9,15 @@ from pathlib import Path
 
 from attrs import frozen
 
+from engine.model.fault import Fault
+
 CLI_MODULE = "github.com/pulumi/pulumi/pkg/v3"
 
 Tell = Callable[[str], None]
 
 
-class ToolchainError(Exception):
+class ToolchainError(Fault):
     """No usable Pulumi. `hints` say what a person can do, most convenient first."""
-
-    def __init__(self, message: str, hints: tuple[str, ...] = ()) -> None:
-        super().__init__(message)
-        self.hints = hints
 
 
 @functools.total_ordering

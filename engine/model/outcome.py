@@ -34,6 +34,7 @@ class ClaimOutcome:
 class Outcome:
     """``is_settled``: every claim and the foundation stand as the document of ``version`` says; nothing is left to do.
 
+    ``plan_hash`` is that of the document.
     ``foundation_failures`` are diagnostics of what is not a claim, each ``NAME: MESSAGE``. ``was_interrupted``: a
     person broke it off, and what had not begun by then was left out.
     """
@@ -44,4 +45,5 @@ class Outcome:
     claims: tuple[ClaimOutcome, ...] = ()
     foundation_failures: tuple[str, ...] = ()
     is_settled: bool = False
+    plan_hash: str = ""
     was_interrupted: bool = False

@@ -5,6 +5,7 @@ from __future__ import annotations
 from attrs import evolve
 
 from engine.model.document import DesiredDocument, RemovalRecord, with_removals
+from engine.model.fault import Fault
 from engine.model.ledger import Ledger
 from engine.model.node import Instance
 from engine.model.outcome import Outcome
@@ -26,20 +27,29 @@ def destroy(ports: Ports, tell: Tell, on_progress: OnEvent) -> Outcome:
     Raises Fault; KeyboardInterrupt, once the outcome is recorded, when a person broke it off.
     """
     with ports.store.lease():
-        published = ports.store.document()
+        published, instances = what_stands(ports)
         emptied = _emptied(ports, published) if published else None
-        if emptied is not None and emptied != published:
-            ports.store.publish(emptied)
-        ports.store.drop_pin()
-        _, instances = what_stands(ports)
         with ports.converger(tell) as converger:
-            outcome = converger.destroy(emptied, instances, on_progress)
-        ports.store.write_outcome(outcome)
+            if emptied is not None and emptied != published:
+                ports.store.publish(emptied)
+            ports.store.drop_pin()
+            try:
+                outcome = converger.destroy(emptied, instances, on_progress)
+            except Fault:
+                _take_back(ports, published, emptied)
+                raise
+        ports.store.write_outcome(evolve(outcome, plan_hash=emptied.plan_hash if emptied else ""))
         # A settled version's removal records are done with: the next document does not carry them on.
         ports.store.write_ledger(Ledger(settled_version=outcome.version if outcome.is_settled else 0))
     if outcome.was_interrupted:
         raise KeyboardInterrupt
     return outcome
+
+
+def _take_back(ports: Ports, published: DesiredDocument | None, emptied: DesiredDocument | None) -> None:
+    """A destroy that could not begin has let nothing go: otherwise the next ``up`` would terminate what still runs."""
+    if published is not None and emptied is not None and emptied != published:
+        ports.store.publish(evolve(published, version=emptied.version + 1))
 
 
 def _emptied(ports: Ports, document: DesiredDocument) -> DesiredDocument:

@@ -128,10 +128,7 @@ def apply(ports: Ports, proposal: Proposal, tell: Tell, on_progress: OnEvent) ->
         _mark(ports, plan)
         if not _changes_document(proposal) and proposal.is_settled:
             return None
-        if _changes_document(proposal):
-            ports.store.publish(plan.document)
-            ports.store.drop_pin()
-        return _converge(ports, proposal, tell, on_progress)
+        return _published_and_converged(ports, proposal, tell, on_progress)
 
 
 def remember_clocks(ports: Ports, plan: Plan) -> None:
@@ -174,7 +171,10 @@ def _is_settled(ports: Ports, document: DesiredDocument | None) -> bool:
     if document is None:
         return True
     outcome = ports.store.outcome()
-    return outcome is not None and outcome.version == document.version and outcome.is_settled
+    if outcome is None or not outcome.is_settled:
+        return False
+    # The version alone would take a document that came back from a backup for the one that was converged.
+    return (outcome.version, outcome.plan_hash) == (document.version, document.plan_hash)
 
 
 def _changes_document(proposal: Proposal) -> bool:
@@ -189,12 +189,17 @@ def _mark(ports: Ports, plan: Plan) -> None:
             ports.drainer.evict(removal.pods)
 
 
-def _converge(ports: Ports, proposal: Proposal, tell: Tell, on_progress: OnEvent) -> Outcome:
+def _published_and_converged(ports: Ports, proposal: Proposal, tell: Tell, on_progress: OnEvent) -> Outcome:
     document = proposal.plan.document
     # Read again under the lease: a launch that another run left behind since must be adopted, not doubled.
     cloud = ports.cloud.read(ports.environment, ports.policy, document, proposal.plan.ledger)
     with ports.converger(tell) as converger:
+        converger.preflight(document, cloud.instances)
+        if _changes_document(proposal):
+            ports.store.publish(document)
+            ports.store.drop_pin()
         outcome = converger.converge(document, cloud.instances, on_progress, refresh=proposal.network_lost)
+    outcome = evolve(outcome, plan_hash=document.plan_hash)
     ports.store.write_outcome(outcome)
     ports.store.write_ledger(_learned(proposal.plan.ledger, outcome))
     return outcome

@@ -74,6 +74,7 @@ def _previewed(ports: Ports) -> Plan | None:
     version = published.version if published else 0
     if pinned and pinned.base_version == version and ports.now() - pinned.made_at < PIN_IS_FRESH_FOR:
         return pinned.plan
+    ports.store.drop_pin()
     plan = passes.propose(ports).plan
     if plan.document.version == version:
         return None

@@ -220,3 +220,36 @@ def test_a_node_is_given_the_labels_that_its_claim_promised_and_keeps_its_own(th
 
     assert three.labelled == [name]
     assert three.world.nodes[name].labels == {**node.labels, keys.ZONE: "somewhere-else", "mine": "1"}
+
+
+def test_what_is_refused_before_it_begins_is_not_published(three: WorldPorts) -> None:
+    three.refuses = Fault("the stack holds what no record names")
+
+    with pytest.raises(Fault, match="no record names"):
+        up(three.ports, Watcher())
+
+    assert three.store.document() is None
+
+
+def test_a_destroy_that_cannot_begin_lets_nothing_go(three: WorldPorts) -> None:
+    up(three.ports, Watcher())
+    three.cannot_destroy = Fault("incorrect passphrase")
+    with pytest.raises(Fault, match="incorrect passphrase"):
+        destroy(three.ports, print, print)
+
+    ending = up(three.ports, Watcher())
+
+    assert ending.is_done
+    assert len(three.world.running()) == 3
+    document = three.store.document()
+    assert document is not None
+    assert sorted(claim.name for claim in document.claims) == sorted(each.claim for each in three.world.running())
+
+
+def test_a_document_of_the_same_version_that_was_never_converged_is_not_settled(three: WorldPorts) -> None:
+    up(three.ports, Watcher())
+    outcome = three.store.outcome()
+    assert outcome is not None
+    three.store.write_outcome(evolve(outcome, plan_hash="f" * 64))
+
+    assert not passes.propose(three.ports).is_settled

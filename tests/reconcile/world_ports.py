@@ -12,6 +12,7 @@ from engine.converge.store import FileStore
 from engine.model.document import DesiredDocument
 from engine.model.environment import Environment
 from engine.model.eviction import Eviction
+from engine.model.fault import Fault
 from engine.model.ledger import Ledger
 from engine.model.node import Instance
 from engine.model.outcome import ClaimOutcome, Outcome, OutcomeStatus
@@ -34,6 +35,8 @@ class WorldPorts:
         self.broken: set[str] = set()
         self.dies = False
         self.converged = 0
+        self.refuses: Fault | None = None
+        self.cannot_destroy: Fault | None = None
         self.evicted: list[PodKey] = []
         self.labelled: list[str] = []
         self.ports = Ports(
@@ -105,10 +108,16 @@ class WorldPorts:
         return Outcome(document.environment, document.version, world.now, tuple(done), is_settled=is_settled)
 
     def destroy(self, document: DesiredDocument | None, instances: Sequence[Instance], on_progress: OnEvent) -> Outcome:
+        if self.cannot_destroy is not None:
+            raise self.cannot_destroy
         for instance in instances:
             self.world._terminate(instance.claim)
         version = document.version if document else 0
         return Outcome(self.world.environment.name, version, self.world.now, is_settled=True)
+
+    def preflight(self, document: DesiredDocument, instances: Sequence[Instance]) -> None:
+        if self.refuses is not None:
+            raise self.refuses
 
     def adoptable(self, document: DesiredDocument, instances: Sequence[Instance]) -> Mapping[str, str]:
         raise AssertionError("only a plain pulumi program asks this")
