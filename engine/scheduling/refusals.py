@@ -195,8 +195,16 @@ def _not_launched(
     buyable = [kind for kind in fitting if kind.usd_per_hour is not None and kind.buyable]
     if not buyable:
         return _no_offering(fitting, unavailable)
-    capacities: list[Resources] = [kind.capacity for kind in buyable]
-    return headroom.limit_in_the_way(pool.name, capacities) or headroom.cap_in_the_way()
+    limit = headroom.limit_in_the_way(pool.name, _capacities(buyable))
+    refused = [kind for kind in fitting if not kind.buyable and kind.usd_per_hour is not None]
+    if limit is not None and refused and headroom.limit_in_the_way(pool.name, _capacities(refused)) is None:
+        # What the limit leaves room for is out for now: the limit is not what the pod waits for.
+        return _no_offering(refused, unavailable)
+    return limit or headroom.cap_in_the_way()
+
+
+def _capacities(kinds: Sequence[Kind]) -> list[Resources]:
+    return [kind.capacity for kind in kinds]
 
 
 def _no_offering(fitting: Sequence[Kind], unavailable: Mapping[str, Unavailable]) -> Refusal:

@@ -148,6 +148,16 @@ def test_offerings_that_refused_are_told_only_when_they_are_the_only_obstacle() 
     assert why(pod(gpu=2), state, unavailable=ledger) == NoOffering(types=1, unpriced=1)
 
 
+def test_a_limit_is_not_blamed_where_what_it_leaves_room_for_has_refused() -> None:
+    pool = node_pool("gpu", limits={"nvidia.com/gpu": 2})
+    state = pool_state(pool, options=[option(is_available=False), option(G5_12XLARGE)])
+    ledger = {"g5.xlarge/us-east-1a/on-demand": Unavailable(NOON + minutes(3), 1, "InsufficientInstanceCapacity")}
+
+    assert why(pod(gpu=1), state, unavailable=ledger) == OfferingsUnavailable(
+        1, until=NOON + minutes(3), refusals=1, last_code="InsufficientInstanceCapacity"
+    )
+
+
 def test_the_nearest_miss_is_told_first() -> None:
     pools = [
         pool_state(node_pool("static", replicas=0)),
