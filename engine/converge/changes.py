@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 from attrs import frozen
 
@@ -25,11 +25,12 @@ class Stray:
 
 @frozen
 class Duplicate:
-    """A second machine of one claim. `kept` is the one that the stack holds or adopts."""
+    """A machine beside, or left over from, the one of its claim. `kept` is the one that the stack holds or adopts;
+    None once that one leaves or has left."""
 
     claim: str
     instance_id: str
-    kept: str
+    kept: str | None
 
 
 @frozen
@@ -38,9 +39,10 @@ class Changes:
 
     `launches` are claims that the state lacks; `adoptions` are instance ids, by claim name, of those whose machine
     runs already. `removals` are URNs of instances that leave; `strays` are machines whose claim left by record
-    while the stack never knew them. `unfinished` claims are in the state with errors of their making while their
-    machine lives: another update finishes them. `half_made` are such claims, by name, whose machine is gone or not
-    seen. `foundation_is_stale`: a full update is needed.
+    while the stack never knew them, each the only one that its claim ever had. `duplicates` are left alone.
+    `unfinished` claims are in the state with errors of their making while their machine lives: another update
+    finishes them. `half_made` are such claims, by name, whose machine is gone or not seen. `foundation_is_stale`: a
+    full update is needed.
     """
 
     launches: tuple[Claim, ...]
@@ -78,12 +80,16 @@ def changes_between(
     *,
     environment: str,
     foundation_digest: str,
+    known_ids: Mapping[str, str],
 ) -> Changes:
-    """Raises ConvergeRefused when the state holds an instance that the document neither keeps nor records as gone."""
+    """`known_ids` are the instance ids that are remembered, by claim name: the machines that records are about.
+
+    Raises ConvergeRefused when the state holds an instance that the document neither keeps nor records as gone."""
     refuse_unrecorded_removals(document, state)
     stack_urns = Urns(state.stack)
     claims = tuple(claim for claim in document.claims if claim.stack == state.stack)
     held = state.instances_by_claim()
+    instances = tuple(instances)
     running = _running_by_claim(instances)
     alive = {instance.id for of_claim in running.values() for instance in of_claim}
     half_made = tuple(claim for claim in claims if claim.name in held and held[claim.name].init_errors)
@@ -92,12 +98,23 @@ def changes_between(
     taken_in = {one.id: one.urn for one in state.strays()}
     removals = tuple(sorted([one.urn for name, one in held.items() if name not in wanted] + list(taken_in.values())))
     recorded = {record.claim for record in document.removals}
+    unheld = {
+        claim: [instance for instance in of_claim if instance.id not in taken_in]
+        for claim, of_claim in sorted(running.items())
+        if claim not in wanted | held.keys()
+    }
+    recorded_ones = _machines_of_records(recorded, instances, known_ids)
     strays = tuple(
         Stray(claim, instance.id)
-        for claim, of_claim in sorted(running.items())
-        if claim in recorded - wanted - held.keys()
+        for claim, of_claim in unheld.items()
         for instance in of_claim
-        if instance.id not in taken_in
+        if recorded_ones.get(claim) == instance.id
+    )
+    left_over = tuple(
+        Duplicate(claim, instance.id, None)
+        for claim, of_claim in unheld.items()
+        for instance in of_claim
+        if recorded_ones.get(claim) != instance.id
     )
     adoptions = {claim.name: running[claim.name][0].id for claim in launches if claim.name in running}
     templates = {stack_urns.template(template): template for template in document.foundation.launch_templates}
@@ -110,7 +127,10 @@ def changes_between(
         gone_templates=_gone_templates(state, templates.keys(), set(removals)),
         unfinished=tuple(claim for claim in half_made if held[claim.name].id in alive),
         half_made=tuple(sorted(claim.name for claim in half_made if held[claim.name].id not in alive)),
-        duplicates=_duplicates(running, {**{name: one.id for name, one in held.items()}, **adoptions}),
+        duplicates=(
+            *_duplicates(running, {**{name: one.id for name, one in held.items()}, **adoptions}, wanted),
+            *left_over,
+        ),
         foundation_is_stale=_is_stale(state, stack_urns.foundation(environment), foundation_digest),
     )
 
@@ -143,9 +163,25 @@ def _running_by_claim(instances: Iterable[Instance]) -> dict[str, list[Instance]
     return by_claim
 
 
-def _duplicates(running: Mapping[str, list[Instance]], kept: Mapping[str, str]) -> tuple[Duplicate, ...]:
+def _machines_of_records(
+    recorded: Iterable[str], instances: Iterable[Instance], known_ids: Mapping[str, str]
+) -> dict[str, str]:
+    """The machine that each record is about: the remembered one, else the only one that EC2 shows, dead ones counted.
+
+    Of several, a record that was decided for one must not let another go: pods may run on it, and nothing drained it.
+    """
+    shown: dict[str, list[str]] = {}
+    for instance in instances:
+        shown.setdefault(instance.claim, []).append(instance.id)
+    only = {claim: ids[0] for claim, ids in shown.items() if len(ids) == 1}
+    return {claim: known_ids.get(claim) or only[claim] for claim in recorded if claim in known_ids or claim in only}
+
+
+def _duplicates(
+    running: Mapping[str, list[Instance]], kept: Mapping[str, str], wanted: Collection[str]
+) -> tuple[Duplicate, ...]:
     return tuple(
-        Duplicate(claim, instance.id, kept[claim])
+        Duplicate(claim, instance.id, kept[claim] if claim in wanted else None)
         for claim, of_claim in sorted(running.items())
         if claim in kept
         for instance in of_claim

@@ -43,6 +43,7 @@ from engine.model.environment import Environment
 from engine.model.node import Instance
 from engine.model.outcome import ClaimOutcome, Outcome, OutcomeStatus
 
+NOTHING_KNOWN: Mapping[str, str] = {}
 _AS_WANTED = frozenset({OutcomeStatus.CREATED, OutcomeStatus.ADOPTED, OutcomeStatus.DELETED})
 
 
@@ -80,12 +81,15 @@ class Converger:
         on_progress: OnEvent,
         *,
         refresh: bool = False,
+        known_ids: Mapping[str, str] = NOTHING_KNOWN,
     ) -> Outcome:
         """Make the stack what the document says; with nothing to do, no update runs at all.
 
         `instances` are the environment's, read just before and under the lease: a claim whose machine runs is
         adopted, never launched twice. `refresh` first compares the state with EC2, for an environment whose network
-        is gone. `on_progress` is given each Event as it comes, in this thread.
+        is gone. `known_ids` are the remembered instance ids by claim name: a machine that its stack does not know
+        leaves with its claim only when it is that one, or the only one. `on_progress` is given each Event as it
+        comes, in this thread.
 
         Raises ConvergeRefused, before anything is changed, when something would be lost that no record names; other
         Faults when an update could not begin; KeyboardInterrupt when a person broke off what went before it. An
@@ -96,7 +100,7 @@ class Converger:
         if refresh and not state.is_empty:
             state = refreshed(self.stack, self.environment, on_progress)
         state = with_lost_parts(self.stack, self.environment, state, self._finder, on_progress)
-        changes = self._changes(document, state, instances)
+        changes = self._changes(document, state, instances, known_ids)
         withheld = withheld_claims(state, changes, self.environment, datetime.now(UTC))
         changes = evolve(
             changes,
@@ -152,13 +156,20 @@ class Converger:
             self.stack.ensure()
             return self.stack.state()
 
-    def _changes(self, document: DesiredDocument, state: StackState, instances: Sequence[Instance]) -> Changes:
+    def _changes(
+        self,
+        document: DesiredDocument,
+        state: StackState,
+        instances: Sequence[Instance],
+        known_ids: Mapping[str, str] = NOTHING_KNOWN,
+    ) -> Changes:
         return changes_between(
             document,
             state,
             instances,
             environment=self.environment.name,
             foundation_digest=foundation_digest(document, self.environment),
+            known_ids=known_ids,
         )
 
     def _with_strays(self, state: StackState, changes: Changes, on_progress: OnEvent) -> tuple[StackState, Changes]:
@@ -242,8 +253,12 @@ def _duplicates(changes: Changes) -> list[ClaimOutcome]:
             OutcomeStatus.UNKNOWN,
             one.instance_id,
             code=DUPLICATE,
-            message=f"instance {one.instance_id} carries the same claim tag as {one.kept}, which is the one that is "
-            "managed; drain and terminate it by hand",
+            message=(
+                f"instance {one.instance_id} carries the same claim tag as {one.kept}, which is the one that is managed"
+                if one.kept
+                else f"instance {one.instance_id} carries the tag of a claim whose own machine has left, and is not it"
+            )
+            + "; drain and terminate it by hand",
         )
         for one in changes.duplicates
     ]

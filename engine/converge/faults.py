@@ -26,6 +26,14 @@ class BackendUnreachable(Fault):
     """Where the stacks are kept cannot be reached, or wants a login."""
 
 
+class SaltUnreadable(Fault):
+    """The stack file's `encryptionsalt` is damaged."""
+
+
+class StateDamaged(Fault):
+    """The backend's file of the stack's state is cut off or empty."""
+
+
 class CliMissing(Fault):
     """The Pulumi CLI is not where it was found before."""
 
@@ -82,6 +90,24 @@ def fault_of(finished: Finished, stack: str, doing: str) -> Fault:
     if "no stack named" in said:
         return StackMissing(
             f"the backend has no stack {stack!r}", (f"nodewright env {stack} makes it", "check PULUMI_BACKEND_URL")
+        )
+    if "malformed state value" in said or "illegal base64 data" in said:
+        return SaltUnreadable(
+            f"the secrets of stack {stack!r} cannot be opened: `encryptionsalt` in its stack file "
+            f"(Pulumi.{stack}.yaml) is damaged: {_last_error(said)}",
+            (
+                "restore that line as it was, from version control or a backup; it belongs to the passphrase",
+                "if the stack holds no secrets, remove the line: the next run writes a new one",
+            ),
+        )
+    if "failed to load checkpoint" in said:
+        return StateDamaged(
+            f"the state of stack {stack!r} in Pulumi's backend is damaged: {_last_error(said)}",
+            (
+                f"Pulumi keeps the state before it beside the file: in the backend's folder copy "
+                f".pulumi/stacks/nodewright/{stack}.json.bak over {stack}.json",
+                f"what was made since then is found again by its tags: nodewright up {stack}",
+            ),
         )
     if "passphrase" in said or "encryption salt" in said:
         return WrongPassphrase(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import timedelta
 
 import pytest
@@ -27,8 +28,16 @@ def running(id_: str, of: str, *, age_minutes: int = 5, state: InstanceState = I
     return Instance(id_, of, state, "g5.xlarge", "us-east-1a", labels.ON_DEMAND, launched)
 
 
-def changes(of: DesiredDocument, state: StackState, *instances: Instance, digest: str = "d1") -> Changes:
-    return changes_between(of, state, instances, environment="test", foundation_digest=digest)
+def changes(
+    of: DesiredDocument,
+    state: StackState,
+    *instances: Instance,
+    digest: str = "d1",
+    known_ids: Mapping[str, str] | None = None,
+) -> Changes:
+    return changes_between(
+        of, state, instances, environment="test", foundation_digest=digest, known_ids=known_ids or {}
+    )
 
 
 def test_a_state_that_holds_what_the_document_says_needs_nothing() -> None:
@@ -68,7 +77,35 @@ def test_a_machine_whose_claim_left_unseen_is_a_stray_and_one_of_no_record_is_le
     of = document(removals=[removal("gpu-1")])
     found = changes(of, state_of(*STANDING), running("i-1", "gpu-1"), running("i-2", "nobodys"))
     assert found.strays == (Stray("gpu-1", "i-1"),)
+    assert found.duplicates == (Duplicate("nobodys", "i-2", None),)
     assert found.removals == ()
+
+
+def test_of_several_machines_a_record_lets_only_the_remembered_one_go() -> None:
+    of = document(removals=[removal("gpu-1")])
+    both = (running("i-1", "gpu-1", age_minutes=9), running("i-2", "gpu-1"))
+    found = changes(of, state_of(*STANDING), *both, known_ids={"gpu-1": "i-1"})
+    assert found.strays == (Stray("gpu-1", "i-1"),)
+    assert found.duplicates == (Duplicate("gpu-1", "i-2", None),)
+    # Nobody remembers which: a person has to tell.
+    found = changes(of, state_of(*STANDING), *both)
+    assert (found.strays, [one.instance_id for one in found.duplicates]) == ((), ["i-1", "i-2"])
+
+
+@pytest.mark.parametrize("known_ids", [{}, {"gpu-1": "i-1"}], ids=["seen dead", "remembered"])
+def test_a_second_machine_outlives_the_record_of_the_first(known_ids: dict[str, str]) -> None:
+    of = document(removals=[removal("gpu-1")])
+    gone, second = running("i-1", "gpu-1", state=InstanceState.TERMINATED), running("i-2", "gpu-1")
+    seen = (second,) if known_ids else (gone, second)
+    found = changes(of, state_of(*STANDING), *seen, known_ids=known_ids)
+    assert (found.strays, found.duplicates) == ((), (Duplicate("gpu-1", "i-2", None),))
+
+
+def test_a_second_machine_is_not_told_of_as_beside_one_that_leaves_now() -> None:
+    of = document(removals=[removal("gpu-1")])
+    state = state_of(*STANDING, instance("gpu-1", "i-1"))
+    found = changes(of, state, running("i-1", "gpu-1"), running("i-2", "gpu-1"))
+    assert found.duplicates == (Duplicate("gpu-1", "i-2", None),)
 
 
 def test_a_stray_that_was_taken_in_already_leaves_without_a_record_of_its_id() -> None:

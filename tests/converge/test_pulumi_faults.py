@@ -11,8 +11,10 @@ from engine.converge.faults import (
     BackendUnreachable,
     LockHolder,
     PulumiFailed,
+    SaltUnreadable,
     StackLocked,
     StackMissing,
+    StateDamaged,
     WrongPassphrase,
     fault_of,
 )
@@ -42,6 +44,11 @@ LOCKED = (
         ),
         ('error: unable to open state directory "file:///gone": stat /gone: no such file', BackendUnreachable),
         ("error: PULUMI_ACCESS_TOKEN must be set for login during non-interactive CLI sessions", BackendUnreachable),
+        (
+            "error: getting stack configuration: get stack secrets manager: malformed state value",
+            SaltUnreadable,
+        ),
+        ("error: failed to load checkpoint: place 1: unexpected end of JSON input", StateDamaged),
         ("error: something quite new", PulumiFailed),
     ],
 )
