@@ -18,9 +18,11 @@ from engine.converge.outcomes import (
     failure,
     foundation_failures,
     launch_outcomes,
+    misses_ground,
     offering_of,
     removal_outcomes,
     settled_by_state,
+    with_second_try,
 )
 from engine.converge.pulumi_process import Finished, OnEvent, PulumiCli
 from engine.converge.pulumi_stack import PulumiStack
@@ -28,6 +30,7 @@ from engine.converge.recovery import (
     FoundationFinder,
     forget_pending,
     refreshed,
+    refreshed_ground,
     take_in,
     with_lost_parts,
     withheld_claims,
@@ -40,6 +43,7 @@ from engine.converge.urns import Urns
 from engine.model.claim import Claim
 from engine.model.document import DesiredDocument
 from engine.model.environment import Environment
+from engine.model.fault import Fault
 from engine.model.node import Instance
 from engine.model.outcome import ClaimOutcome, Outcome, OutcomeStatus
 
@@ -85,6 +89,9 @@ class Converger:
     ) -> Outcome:
         """Make the stack what the document says; with nothing to do, no update runs at all.
 
+        When AWS answers that a part of the foundation exists no more, the foundation is compared with EC2 and what is
+        lacking is made anew, once, in the same call.
+
         `instances` are the environment's, read just before and under the lease: a claim whose machine runs is
         adopted, never launched twice. `refresh` first compares the state with EC2, for an environment whose network
         is gone. `known_ids` are the remembered instance ids by claim name: a machine that its stack does not know
@@ -95,6 +102,34 @@ class Converger:
         Faults when an update could not begin; KeyboardInterrupt when a person broke off what went before it. An
         update that was broken off has an outcome, which says so.
         """
+        outcome = self._converged(document, instances, on_progress, known_ids, refresh=refresh)
+        if outcome.was_interrupted or not misses_ground(outcome):
+            return outcome
+        try:
+            if not self._ground_was_lost(on_progress):
+                return outcome
+            second = self._converged(document, instances, on_progress, known_ids, refresh=False)
+        except KeyboardInterrupt:
+            return evolve(outcome, was_interrupted=True)
+        except Fault as fault:
+            return evolve(outcome, foundation_failures=(*outcome.foundation_failures, str(fault)))
+        return with_second_try(outcome, second)
+
+    def _ground_was_lost(self, on_progress: OnEvent) -> bool:
+        """Compare the foundation with EC2: whether anything that the state held is gone. Raises Fault."""
+        before = self.stack.state()
+        after = refreshed_ground(self.stack, self.environment, before, on_progress)
+        return bool(before.resources.keys() - after.resources.keys())
+
+    def _converged(
+        self,
+        document: DesiredDocument,
+        instances: Sequence[Instance],
+        on_progress: OnEvent,
+        known_ids: Mapping[str, str],
+        *,
+        refresh: bool,
+    ) -> Outcome:
         state = self._state(instances)
         held_before = state.instances_by_claim().keys()
         if refresh and not state.is_empty:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from engine.converge import urns
 from engine.converge.events import StepStarted, Told
 from engine.converge.faults import ConvergeRefused
@@ -18,6 +20,13 @@ _EXPENDABLE = frozenset(
         *urns.COMPONENTS,
     }
 )
+# What only ties other parts together, and which ones; an association has the name of its subnet.
+_TIES = {
+    urns.ROUTE_TABLE_ASSOCIATION: frozenset({urns.SUBNET, urns.ROUTE_TABLE}),
+    urns.ROUTE: frozenset({urns.ROUTE_TABLE, urns.INTERNET_GATEWAY}),
+    urns.EGRESS_RULE: frozenset({urns.SECURITY_GROUP}),
+    urns.INGRESS_RULE: frozenset({urns.SECURITY_GROUP}),
+}
 _DELETES = frozenset({"delete", "delete-replaced", "discard-replaced"})
 _REPLACES = frozenset({"replace", "create-replacement", "import-replacement"})
 
@@ -26,11 +35,14 @@ def refuse_unrecorded_steps(told: Told, document: DesiredDocument) -> None:
     """Judge a preview of the whole document. Raises ConvergeRefused, naming what would be lost.
 
     An instance may go only by its removal record, and is never replaced: a new machine is a new claim. A removed
-    launch template, role or component may go; the network never, except in `destroy`.
+    launch template, role or component may go; the network never, except in `destroy`. A tie between parts may be made
+    anew when one of them is: the lost part took it along.
     """
     recorded = {record.claim for record in document.removals}
+    steps = [event for event in told.events if isinstance(event, StepStarted)]
+    made = [event.urn for event in steps if event.op == "create"]
     lost = sorted(
-        {event.urn for event in told.events if isinstance(event, StepStarted) and not _may_happen(event, recorded)}
+        {event.urn for event in steps if not (_may_happen(event, recorded) or _hangs_on_new(event.urn, made))}
     )
     if lost:
         raise ConvergeRefused(
@@ -42,6 +54,15 @@ def refuse_unrecorded_steps(told: Told, document: DesiredDocument) -> None:
                 "undo that change in the stack file, or move to a new environment",
             ),
         )
+
+
+def _hangs_on_new(urn: str, made: Iterable[str]) -> bool:
+    """Whether it ties together parts of which one is lost and is made anew, so that it ties nothing any more."""
+    ties = _TIES.get(urns.type_of(urn), frozenset())
+    name = urns.name_of(urn)
+    return any(
+        urns.type_of(one) in ties and (urns.type_of(one) != urns.SUBNET or urns.name_of(one) == name) for one in made
+    )
 
 
 def _may_happen(event: StepStarted, recorded: set[str]) -> bool:

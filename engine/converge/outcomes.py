@@ -11,7 +11,7 @@ from engine.converge import urns
 from engine.converge.events import StepDone, StepFailed, Told, errors_by_urn
 from engine.converge.state import StackState
 from engine.model.claim import Claim
-from engine.model.outcome import ClaimOutcome, OutcomeStatus
+from engine.model.outcome import ClaimOutcome, Outcome, OutcomeStatus
 
 # EC2's codes for "not this type, here, now" and for an account's limits: another offering may do.
 # Sources: EC2 API reference, error codes, and the AWS provider's list of what it does not retry.
@@ -34,6 +34,12 @@ CAPACITY_CODES = frozenset(
 )
 # `api error CODE: …` as the AWS provider says it; `(CODE)` as botocore does; `Server.CODE: …` in a state reason.
 _CODE = re.compile(r"api error (?P<sdk>[\w.]+):|\((?P<boto>[A-Z][\w.]+)\)|\b(?:Server|Client)\.(?P<state>\w+)")
+# What AWS says of a subnet, group, template, network part or profile that exists no more; in lower case, for EC2
+# writes SubnetID and SubnetId.
+_ABSENT = re.compile(
+    r"invalid(subnetid|group|groupid|launchtemplatename|launchtemplateid|vpcid|routetableid|internetgatewayid)"
+    r"\.(notfoundexception|notfound)|invalid iam instance profile|nosuchentity",
+)
 _MADE = frozenset({"create", "create-replacement", "import", "import-replacement", "update"})
 _SHOWN_CHARACTERS = 600
 DUPLICATE = "DuplicateInstance"
@@ -137,6 +143,18 @@ def settled_by_state(
         else:
             settled.append(evolve(one, status=OutcomeStatus.CREATED, instance_id=found.id))
     return settled
+
+
+def misses_ground(outcome: Outcome) -> bool:
+    """Whether something failed because a part that the stack believes in exists no more."""
+    said = (f"{one.code} {one.message}" for one in outcome.claims if one.status is OutcomeStatus.FAILED_OTHER)
+    return any(_ABSENT.search(words.lower()) for words in (*said, *outcome.foundation_failures))
+
+
+def with_second_try(first: Outcome, second: Outcome) -> Outcome:
+    """One outcome of a converge that was done twice: the second tells of what the first left undone."""
+    told_again = {one.claim for one in second.claims}
+    return evolve(second, claims=(*(one for one in first.claims if one.claim not in told_again), *second.claims))
 
 
 def broken_off(outcomes: Iterable[ClaimOutcome]) -> list[ClaimOutcome]:

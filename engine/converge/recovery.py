@@ -96,6 +96,19 @@ def refreshed(stack: PulumiStack, environment: Environment, on_event: OnEvent) -
     return stack.state()
 
 
+def refreshed_ground(stack: PulumiStack, environment: Environment, state: StackState, on_event: OnEvent) -> StackState:
+    """The state after all that claims stand on was compared with EC2. Machines are not: they are told of by tags.
+
+    Raises Fault.
+    """
+    machines_and_ways = {urns.INSTANCE, urns.PROVIDER, *urns.COMPONENTS}
+    parts = [one.urn for one in state.resources.values() if one.id and one.type not in machines_and_ways]
+    if not parts:
+        return state
+    _refresh(stack, environment, [f"--target={urn}" for urn in parts], on_event)
+    return stack.state()
+
+
 def take_in(
     stack: PulumiStack,
     environment: Environment,

@@ -7,6 +7,7 @@ from datetime import timedelta
 
 import pytest
 
+from engine.converge import urns
 from engine.converge.changes import Changes, Duplicate, Stray, changes_between
 from engine.converge.events import StepStarted, Summary, Told
 from engine.converge.faults import ConvergeRefused
@@ -209,6 +210,24 @@ def test_a_preview_that_would_lose_anything_else_is_refused_by_name(urn: str, op
         refuse_unrecorded_steps(Told((StepStarted(urn, op, planning=True), Summary("succeeded")), is_complete=True), of)
     assert refused.value.urns == (urn,)
     assert urn in str(refused.value)
+
+
+SUBNET_A, SUBNET_B = (NAMES.of_foundation(urns.SUBNET, f"test-us-east-1{zone}") for zone in "ab")
+TIE_A = NAMES.of_foundation(urns.ROUTE_TABLE_ASSOCIATION, "test-us-east-1a")
+TABLE = NAMES.of_foundation(urns.ROUTE_TABLE, "test")
+
+
+@pytest.mark.parametrize(("made", "tie"), [(SUBNET_A, TIE_A), (TABLE, TIE_A), (TABLE, ROUTE)])
+def test_what_ties_parts_together_may_be_made_anew_with_a_lost_one(made: str, tie: str) -> None:
+    steps = (StepStarted(made, "create", planning=True), StepStarted(tie, "replace", planning=True))
+    refuse_unrecorded_steps(Told((*steps, Summary("succeeded")), is_complete=True), document())
+
+
+@pytest.mark.parametrize(("made", "lost"), [(SUBNET_B, TIE_A), (TABLE, SUBNET_A), (SUBNET_A, ROUTE), (TABLE, VPC)])
+def test_a_part_that_is_made_anew_excuses_the_loss_of_no_other(made: str, lost: str) -> None:
+    steps = (StepStarted(made, "create", planning=True), StepStarted(lost, "replace", planning=True))
+    with pytest.raises(ConvergeRefused):
+        refuse_unrecorded_steps(Told((*steps, Summary("succeeded")), is_complete=True), document())
 
 
 HALF_MADE = state_of(*STANDING, instance("gpu-1", "i-1", init_errors=["it never ran"]))

@@ -10,14 +10,16 @@ from engine.converge.outcomes import (
     failure,
     foundation_failures,
     launch_outcomes,
+    misses_ground,
     refusal_code,
     removal_outcomes,
     settled_by_state,
+    with_second_try,
 )
 from engine.converge.urns import Urns
 from engine.model import labels
-from engine.model.outcome import ClaimOutcome, OutcomeStatus
-from tests.converge.documents import claim
+from engine.model.outcome import ClaimOutcome, Outcome, OutcomeStatus
+from tests.converge.documents import NOON, claim
 from tests.converge.states import instance, state_of
 
 URNS = Urns("test")
@@ -181,3 +183,34 @@ def test_a_role_that_exists_already_is_told_of_with_what_to_do(kind: str, words:
 def test_another_failure_of_a_role_gets_no_advice_about_its_name() -> None:
     urn = URNS.of_foundation("aws:iam/role:Role", "gpu-nodes")
     assert foundation_failures(told(Remark(urn, "error", "AccessDenied")), []) == ("gpu-nodes: AccessDenied",)
+
+
+def outcome_of(*claims: ClaimOutcome, failures: tuple[str, ...] = ()) -> Outcome:
+    return Outcome("test", 1, NOON, claims, failures, is_settled=False)
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        SDK.format("InvalidSubnetID.NotFound"),
+        SDK.format("InvalidLaunchTemplateName.NotFoundException"),
+        SDK.format("InvalidGroup.NotFound"),
+        SDK.format("InvalidParameterValue") + ": Value (gpu) for parameter iamInstanceProfile.name is invalid. Invalid "
+        "IAM Instance Profile name",
+    ],
+)
+def test_a_part_that_exists_no_more_is_recognized_in_a_launch_and_in_the_foundation(message: str) -> None:
+    assert misses_ground(outcome_of(failure("gpu-1", message)))
+    assert misses_ground(outcome_of(failures=(f"prod: {message}",)))
+
+
+@pytest.mark.parametrize("code", ["InvalidAMIID.NotFound", "InsufficientInstanceCapacity"])
+def test_another_refusal_says_nothing_of_the_foundation(code: str) -> None:
+    assert not misses_ground(outcome_of(failure("gpu-1", SDK.format(code)), failures=("prod: AccessDenied",)))
+
+
+def test_a_second_try_tells_of_what_the_first_left_undone_and_keeps_the_rest() -> None:
+    made, refused = ClaimOutcome("gpu-1", OutcomeStatus.CREATED, "i-1"), failure("gpu-2", "sorry")
+    again = ClaimOutcome("gpu-2", OutcomeStatus.CREATED, "i-2")
+    both = with_second_try(outcome_of(made, refused, failures=("prod: gone",)), outcome_of(again))
+    assert (both.claims, both.foundation_failures) == ((made, again), ())

@@ -317,6 +317,35 @@ def _tear_network_down(within: World) -> None:
     ec2.delete_vpc(VpcId=vpc)
 
 
+@pytest.mark.parametrize("part", ["launch template", "subnet"])
+def test_a_part_that_was_deleted_by_hand_is_made_anew_when_a_launch_needs_it(
+    world: World,  # noqa: F811
+    part: str,
+) -> None:
+    document = world.document(world.claim("gpu-1"))
+    world.converge(document)
+    [kept] = world.instances()
+    _delete_by_hand(world, part)
+    grown = later(document, *document.claims, world.claim("gpu-2", zone="us-east-1b"))
+    outcome, _ = world.converge(grown)
+    assert statuses(outcome) == {"gpu-2": CREATED}
+    assert outcome.foundation_failures == ()
+    assert outcome.is_settled
+    assert world.running() == ["gpu-1", "gpu-2"]
+    assert kept in world.instances()
+    assert len(world.vpcs()) == 1
+
+
+def _delete_by_hand(within: World, part: str) -> None:
+    ec2 = within.sandbox.client("ec2")
+    if part == "launch template":
+        ec2.delete_launch_template(LaunchTemplateName=f"{within.name}-gpu-0123456789")
+        return
+    zone = {"Name": "availability-zone", "Values": ["us-east-1b"]}
+    [subnet] = ec2.describe_subnets(Filters=[zone, {"Name": "vpc-id", "Values": within.vpcs()}])["Subnets"]
+    ec2.delete_subnet(SubnetId=subnet["SubnetId"])
+
+
 def test_a_machine_let_go_while_the_stack_did_not_know_it_leaves_and_a_second_of_a_claim_is_told_of(
     world: World,  # noqa: F811
 ) -> None:
