@@ -100,6 +100,7 @@ def a_subnet(sandbox: Sandbox, zone: str = "us-east-1a") -> str:
 
 
 def test_an_environment_goes_up_rests_changes_drifts_and_comes_down(pulumi_room: PulumiRoom, sandbox: Sandbox) -> None:
+    roles_before = role_names(sandbox)
     pulumi_room.program(NETWORK)
     ec2 = sandbox.client("ec2")
     room = {"ROOM": "whole"}
@@ -155,7 +156,7 @@ def test_an_environment_goes_up_rests_changes_drifts_and_comes_down(pulumi_room:
     assert ec2.describe_vpcs(Filters=of_room)["Vpcs"] == []
     assert ec2.describe_security_groups(Filters=of_room)["SecurityGroups"] == []
     assert ec2.describe_launch_templates(Filters=of_room)["LaunchTemplates"] == []
-    assert sandbox.client("iam").list_roles()["Roles"] == []
+    assert role_names(sandbox) == roles_before
 
 
 def test_a_launch_without_capacity_fails_with_awss_code_and_leaves_the_others_alone(
@@ -280,3 +281,7 @@ def test_a_program_that_fails_says_so_without_a_hosts_traceback(pulumi_room: Pul
     assert "Traceback" not in failed.output
     (pulumi_room.folder / "__main__.py").unlink()
     assert "there is no such program" in pulumi_room.up().output
+
+
+def role_names(sandbox: Sandbox) -> set[str]:
+    return {role["RoleName"] for role in sandbox.client("iam").list_roles()["Roles"]}
