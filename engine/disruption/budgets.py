@@ -14,21 +14,11 @@ from cronsim import CronSim, CronSimError
 
 from engine.model.document import BudgetUse
 from engine.model.duration import format_duration
-from engine.model.policy import Budget, DisruptionReason, NodePool
+from engine.model.policy import CRON_MACROS, Budget, DisruptionReason, NodePool
 
 # The reasons that a budget holds when it names none (Karpenter's NodePool.GetAllowedDisruptionsByReason).
 DEFAULT_REASONS = (DisruptionReason.UNDERUTILIZED, DisruptionReason.EMPTY, DisruptionReason.DRIFTED)
 UNLIMITED = "no budget is active"
-
-_MACROS = {
-    "@yearly": "0 0 1 1 *",
-    "@annually": "0 0 1 1 *",
-    "@monthly": "0 0 1 * *",
-    "@weekly": "0 0 * * 0",
-    "@daily": "0 0 * * *",
-    "@midnight": "0 0 * * *",
-    "@hourly": "0 * * * *",
-}
 
 
 @frozen
@@ -99,7 +89,7 @@ def is_active(budget: Budget, now: datetime) -> bool:
     if budget.schedule is None or budget.duration is None:
         return True
     moment = now.astimezone(UTC).replace(tzinfo=None)
-    line = _MACROS.get(budget.schedule.strip().lower(), budget.schedule)
+    line = CRON_MACROS.get(budget.schedule.strip().lower(), budget.schedule)
     # The first time after the earliest start that would still be running: at most now, when a window is open.
     opened = next(CronSim(line, moment - budget.duration), None)
     return opened is not None and opened <= moment

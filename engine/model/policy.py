@@ -42,6 +42,18 @@ class ConsolidationPolicy(str, Enum):
     NEVER = "Never"
 
 
+# The names that Karpenter's cron (robfig/cron, standard parser) takes for five fields.
+CRON_MACROS = {
+    "@yearly": "0 0 1 1 *",
+    "@annually": "0 0 1 1 *",
+    "@monthly": "0 0 1 * *",
+    "@weekly": "0 0 * * 0",
+    "@daily": "0 0 * * *",
+    "@midnight": "0 0 * * *",
+    "@hourly": "0 * * * *",
+}
+
+
 @frozen
 class Budget:
     """One of a pool's disruption budgets. ``percent`` is of the pool's nodes, rounded up; or ``nodes`` absolute.

@@ -8,22 +8,13 @@ from datetime import UTC, datetime
 
 from cronsim import CronSim, CronSimError
 
-from engine.model.policy import Budget, DisruptionReason
+from engine.model.policy import CRON_MACROS, Budget, DisruptionReason
 from engine.policy.findings import ObjectFindings
 from engine.policy.located import Path
 from engine.policy.node_pool_schema import BudgetPart
 
 BUDGETS: Path = ("spec", "disruption", "budgets")
 _MAX_BUDGETS = 50
-_MACROS = {
-    "@yearly": "0 0 1 1 *",
-    "@annually": "0 0 1 1 *",
-    "@monthly": "0 0 1 * *",
-    "@weekly": "0 0 * * 0",
-    "@daily": "0 0 * * *",
-    "@midnight": "0 0 * * *",
-    "@hourly": "0 * * * *",
-}
 # Karpenter's cron knows names, lists, ranges and steps; L, W and # are other programs' additions.
 _CRON = re.compile(r"(\S+\s+){4}\S+")
 _CRON_FIELD = re.compile(r"[0-9A-Za-z*/,-]+")
@@ -57,7 +48,7 @@ def _budget(part: BudgetPart, path: Path, findings: ObjectFindings) -> Budget:
 
 def _cron_line(text: str, path: Path, findings: ObjectFindings) -> str:
     """Five fields, names of times (@daily) written out."""
-    line = _MACROS.get(text.strip(), text.strip()).replace("?", "*")
+    line = CRON_MACROS.get(text.strip(), text.strip()).replace("?", "*")
     problem = _problem_of(line)
     if problem:
         hint = 'write five fields in UTC: minute, hour, day, month, weekday, such as "0 9 * * 1-5"; or @daily'
