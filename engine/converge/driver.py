@@ -35,6 +35,7 @@ from engine.converge.recovery import (
     with_lost_parts,
     withheld_claims,
 )
+from engine.converge.standing_parts import holds_no_part, parts_that_stand, with_parts
 from engine.converge.state import StackState
 from engine.converge.teardown import tear_down
 from engine.converge.toolchain import Toolchain
@@ -134,6 +135,7 @@ class Converger:
         held_before = state.instances_by_claim().keys()
         if refresh and not state.is_empty:
             state = refreshed(self.stack, self.environment, on_progress)
+        state = self._with_standing_parts(document, state, on_progress)
         state = with_lost_parts(self.stack, self.environment, state, self._finder, on_progress)
         changes = self._changes(document, state, instances, known_ids)
         withheld = withheld_claims(state, changes, self.environment, datetime.now(UTC))
@@ -190,6 +192,16 @@ class Converger:
                 ) from None
             self.stack.ensure()
             return self.stack.state()
+
+    def _with_standing_parts(self, document: DesiredDocument, state: StackState, on_progress: OnEvent) -> StackState:
+        """A state that was lost, with the foundation that stands all the same; a second one would stand in its way."""
+        if self._finder is None or not holds_no_part(state):
+            return state
+        found = parts_that_stand(document, self.environment, self._finder, self.stack.name)
+        if not found:
+            return state
+        pools = {template.node_pool for template in document.foundation.launch_templates}
+        return with_parts(self.stack, self.environment, found, pools, on_progress)
 
     def _changes(
         self,

@@ -7,7 +7,7 @@ import json
 import pulumi
 import pulumi_aws as aws
 
-from engine.converge.ground import FoundationParts, Ground, attachment_name, foundation_digest, owned_tags
+from engine.converge.ground import FoundationParts, Ground, PartsMaker, attachment_name, foundation_digest, owned_tags
 from engine.converge.subnets import network_plan
 from engine.model.document import DesiredDocument, Foundation
 from engine.model.environment import Environment, NetworkMode
@@ -25,18 +25,30 @@ def declare_foundation(
 ) -> Ground:
     """Declare network and roles; `protect` guards the network against deletion. Raises NetworkTooSmall."""
     parts = FoundationParts(environment.name)
-    foundation = document.foundation
     options = pulumi.ResourceOptions(parent=parts, provider=provider)
+    ground = lay_foundation(parts, document.foundation, environment, options, protect=protect)
+    parts.finish(foundation_digest(document, environment))
+    return ground
+
+
+def lay_foundation(
+    parts: PartsMaker,
+    foundation: Foundation,
+    environment: Environment,
+    options: pulumi.ResourceOptions,
+    *,
+    protect: bool,
+) -> Ground:
+    """Name every part of the foundation to `parts`, what others refer to first. Raises NetworkTooSmall."""
     ground = Ground(security_group_id=None, subnet_ids={}, before_launch={}, node_roles={})
     if foundation.network_mode is NetworkMode.OWNED:
         ground = _owned_network(parts, foundation, environment, options, protect)
     roles = {name: _node_role(parts, name, foundation, environment, options) for name in sorted(foundation.roles)}
-    parts.finish(foundation_digest(document, environment))
     return Ground(ground.security_group_id, ground.subnet_ids, ground.before_launch, roles)
 
 
 def _owned_network(
-    parts: FoundationParts,
+    parts: PartsMaker,
     foundation: Foundation,
     environment: Environment,
     options: pulumi.ResourceOptions,
@@ -88,7 +100,7 @@ def _owned_network(
 
 
 def _security_group(
-    parts: FoundationParts,
+    parts: PartsMaker,
     vpc: aws.ec2.Vpc,
     foundation: Foundation,
     environment: Environment,
@@ -115,7 +127,7 @@ def _security_group(
 
 
 def _node_role(
-    parts: FoundationParts,
+    parts: PartsMaker,
     name: str,
     foundation: Foundation,
     environment: Environment,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import pulumi
 from attrs import frozen
@@ -35,6 +35,12 @@ class Ground:
         """All that it names, each once."""
         named = [one for group in (*self.before_launch.values(), *self.node_roles.values()) for one in group]
         return tuple(dict.fromkeys(named))
+
+
+class PartsMaker(Protocol):
+    """Makes the parts of a foundation, or does something else with what they would be made from."""
+
+    def make(self, kind: type[R], part: str, options: pulumi.ResourceOptions, /, **inputs: Any) -> R: ...
 
 
 class FoundationParts(pulumi.ComponentResource):

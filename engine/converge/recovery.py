@@ -41,7 +41,7 @@ class FoundationFinder(Protocol):
     """Finds a part of a foundation that a killed run may have made."""
 
     def find(self, kind: str, inputs: Mapping[str, Any]) -> str | None:
-        """The id by which Pulumi imports it; None when it does not exist. `kind` is its Pulumi type."""
+        """The id by which its provider reads it; None when it does not exist. `kind` is its Pulumi type."""
         ...
 
 

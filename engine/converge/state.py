@@ -50,6 +50,17 @@ class PendingOperation:
 
 
 @frozen
+class FoundPart:
+    """Something that exists and that a state lacks. `parent` is a URN; without `inputs` they are those that exist."""
+
+    urn: str
+    type: str
+    id: str
+    parent: str
+    inputs: Mapping[str, Any] = field(factory=dict)
+
+
+@frozen
 class StackState:
     """`resources` by URN; `condemned` apart. `raw` is the export itself, for edits."""
 
@@ -145,6 +156,33 @@ def with_finished_creates(state: StackState, ids: Mapping[str, str]) -> str:
         id_ = ids[resource["urn"]]
         deployment["resources"].append({**resource, "id": id_, "outputs": {**resource.get("inputs", {}), "id": id_}})
     deployment["pending_operations"] = [one for one in deployment["pending_operations"] if one not in finished]
+    return json.dumps(raw)
+
+
+def with_found_parts(state: StackState, found: Iterable[FoundPart]) -> str:
+    """The export with parts that exist and that it lacks. The state must hold their parents and providers.
+
+    A refresh brings them in line with what exists; of a part without inputs it makes an import, for it has no outputs
+    either. Each outlives those after it.
+    """
+    raw = copy.deepcopy(dict(state.raw))
+    provider = state.provider_reference(urns.EVERYTHING_ELSE)
+    before: list[str] = []
+    for part in found:
+        raw["deployment"]["resources"].append(
+            {
+                "urn": part.urn,
+                "custom": True,
+                "id": part.id,
+                "type": part.type,
+                "inputs": dict(part.inputs),
+                "outputs": {**part.inputs, "id": part.id} if part.inputs else {},
+                "parent": part.parent,
+                "provider": provider,
+                "dependencies": list(before),
+            }
+        )
+        before.append(part.urn)
     return json.dumps(raw)
 
 

@@ -19,6 +19,8 @@ from engine.converge.recovery import (
     take_in,
     with_lost_parts,
 )
+from engine.converge.standing_parts import holds_no_part, network_that_stands, parts_that_stand, with_parts
+from engine.converge.state import FoundPart
 from engine.converge.update import GO_ON
 from engine.model.document import DesiredDocument
 from engine.model.environment import Environment
@@ -39,15 +41,19 @@ def tear_down(
     The state is asked again at the end: settled is what holds nothing.
     """
     alive = [instance for instance in instances if instance.is_alive]
-    if alive:
-        stack.ensure()
-    elif not stack.exists():
-        return _outcome(environment, document, (), (), is_settled=True)
+    state = stack.state() if stack.exists() else None
+    found = _standing(environment, document, finder, stack.name) if state is None or holds_no_part(state) else ()
+    if state is None and not alive and not found:
+        return _untouched(environment, document, finder)
+    stack.ensure()
     state = stack.state()
     known = {one.id for one in state.of_type(urns.INSTANCE)}
     unknown = tuple(instance.id for instance in alive if instance.id not in known)
-    if state.is_empty and not unknown and not state.pending:
-        return _outcome(environment, document, (), (), is_settled=True)
+    if state.is_empty and not unknown and not found and not state.pending:
+        return _untouched(environment, document, finder)
+    if found or (unknown and holds_no_part(state)):
+        pools = {template.node_pool for template in document.foundation.launch_templates} if document else ()
+        state = with_parts(stack, environment, found, pools, on_event)
     state = with_lost_parts(stack, environment, state, finder, on_event)
     state = forget_pending(stack, state, keep=())
     if unknown:
@@ -65,6 +71,27 @@ def tear_down(
         _outcome(environment, document, tuple(claims), failures, is_settled=left.is_empty),
         was_interrupted=finished.was_interrupted,
     )
+
+
+def _standing(
+    environment: Environment, document: DesiredDocument | None, finder: FoundationFinder | None, stack: str
+) -> tuple[FoundPart, ...]:
+    """What the document's foundation still consists of, for a stack that holds nothing of it."""
+    return parts_that_stand(document, environment, finder, stack) if document and finder else ()
+
+
+def _untouched(environment: Environment, document: DesiredDocument | None, finder: FoundationFinder | None) -> Outcome:
+    """Nothing to delete was found: settled, unless a network stands that no document describes any more."""
+    vpc = network_that_stands(environment, finder) if finder else None
+    left = (
+        (
+            f"{environment.name}: {vpc} carries this environment's tags, and neither its stack nor its documents "
+            "know it; restore them (`store` and `backend` in the stack file), or delete it by hand",
+        )
+        if vpc
+        else ()
+    )
+    return _outcome(environment, document, (), left, is_settled=not left)
 
 
 def _outcome(

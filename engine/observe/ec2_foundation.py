@@ -19,7 +19,7 @@ class Ec2FoundationFinder:
         self._region = region
 
     def find(self, kind: str, inputs: Inputs) -> str | None:
-        """The id by which the part is imported, or None when there is none (or none of this kind is looked for).
+        """The id that the part's provider reads it by, or None when there is none (or none of this kind is looked for).
 
         `kind` is the part's type and `inputs` are its inputs, both as the AWS plugin names them. Raises
         ObservationFailed.
@@ -89,8 +89,7 @@ def _route(ec2: Any, inputs: Inputs) -> str | None:
 def _route_table_association(ec2: Any, inputs: Inputs) -> str | None:
     table, subnet = inputs["routeTableId"], inputs["subnetId"]
     [found] = ec2.describe_route_tables(RouteTableIds=[table])["RouteTables"]
-    has_it = any(one.get("SubnetId") == subnet for one in found["Associations"])
-    return f"{subnet}/{table}" if has_it else None
+    return _only([one for one in found["Associations"] if one.get("SubnetId") == subnet], "RouteTableAssociationId")
 
 
 def _security_group(ec2: Any, inputs: Inputs) -> str | None:
@@ -116,25 +115,42 @@ def _rule(is_egress: bool) -> Callable[[Any, Inputs], str | None]:
 
 def _launch_template(ec2: Any, inputs: Inputs) -> str | None:
     found = ec2.describe_launch_templates(LaunchTemplateNames=[inputs["name"]])["LaunchTemplates"]
-    return _only(found, "LaunchTemplateId")
+    return _only([one for one in found if _is_own(one, inputs)], "LaunchTemplateId")
+
+
+def _is_own(found: Mapping[str, Any], inputs: Inputs) -> bool:
+    """Whether what has the right name has the environment's tags as well, so that it is not somebody else's."""
+    has = {tag["Key"]: tag["Value"] for tag in found.get("Tags") or ()}
+    wanted = inputs.get("tags") or {}
+    return all(has.get(key) == wanted[key] for key in (labels.TAG_NAME, labels.TAG_ENVIRONMENT) if key in wanted)
 
 
 def _role(iam: Any, inputs: Inputs) -> str | None:
-    return str(iam.get_role(RoleName=inputs["name"])["Role"]["RoleName"])
+    found = iam.get_role(RoleName=inputs["name"])["Role"]
+    return str(found["RoleName"]) if _is_own(found, inputs) else None
+
+
+def _role_policy_attachment(iam: Any, inputs: Inputs) -> str | None:
+    role, policy = inputs["role"], inputs["policyArn"]
+    pages = iam.get_paginator("list_attached_role_policies").paginate(RoleName=role)
+    has_it = any(one["PolicyArn"] == policy for page in pages for one in page["AttachedPolicies"])
+    return f"{role}/{policy}" if has_it else None
 
 
 def _instance_profile(iam: Any, inputs: Inputs) -> str | None:
-    found = iam.get_instance_profile(InstanceProfileName=inputs["name"])
-    return str(found["InstanceProfile"]["InstanceProfileName"])
+    found = iam.get_instance_profile(InstanceProfileName=inputs["name"])["InstanceProfile"]
+    return str(found["InstanceProfileName"]) if _is_own(found, inputs) else None
 
 
 def _access_entry(eks: Any, inputs: Inputs) -> str | None:
+    """`principalArn` may be no more than the ARN's end, after a lost state."""
     cluster, principal = inputs["clusterName"], inputs["principalArn"]
-    eks.describe_access_entry(clusterName=cluster, principalArn=principal)
-    return f"{cluster}:{principal}"
+    pages = eks.get_paginator("list_access_entries").paginate(clusterName=cluster)
+    entries = [entry for page in pages for entry in page["accessEntries"]]
+    same = next((entry for entry in entries if entry == principal or entry.endswith(f":{principal}")), None)
+    return f"{cluster}:{same}" if same else None
 
 
-# Attaching a policy to a role is repeated without harm, so attachments are not looked for.
 _LOOK_UPS: Mapping[str, tuple[str, Callable[[Any, Inputs], str | None]]] = {
     "Vpc": ("ec2", _vpc),
     "Subnet": ("ec2", _subnet),
@@ -147,6 +163,7 @@ _LOOK_UPS: Mapping[str, tuple[str, Callable[[Any, Inputs], str | None]]] = {
     "SecurityGroupIngressRule": ("ec2", _rule(is_egress=False)),
     "LaunchTemplate": ("ec2", _launch_template),
     "Role": ("iam", _role),
+    "RolePolicyAttachment": ("iam", _role_policy_attachment),
     "InstanceProfile": ("iam", _instance_profile),
     "AccessEntry": ("eks", _access_entry),
 }

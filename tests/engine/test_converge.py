@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import json
 import os
+import shutil
 import signal
 import threading
 import time
@@ -392,3 +393,41 @@ def test_a_missing_stack_is_not_made_anew_while_its_machines_run(world: World, t
         world.converge(document)
     # Made on a person's word, it takes the machine over.
     world.converger.ensure_stack()
+
+
+def test_a_lost_state_takes_up_the_foundation_and_the_machines_that_stand(world: World) -> None:  # noqa: F811
+    document = world.document(world.claim("gpu-1"), world.claim("gpu-2", zone="us-east-1b"))
+    world.converge(document)
+    vpcs, machines = world.vpcs(), world.instances()
+    _lose_state(world)
+    world.converger.ensure_stack()
+    outcome, _ = world.converge(document)
+    assert outcome.foundation_failures == ()
+    assert statuses(outcome) == {"gpu-1": ADOPTED, "gpu-2": ADOPTED}
+    assert outcome.is_settled
+    assert (world.vpcs(), world.instances()) == (vpcs, machines)
+    preview = declared_whole(world, document)
+    assert [set(event.changes) for event in preview.told.events if isinstance(event, Summary)] == [{"same"}]
+    assert world.converger.destroy(document, world.instances(), lambda event: None).is_settled
+    assert (world.vpcs(), world.instances()) == ([], ())
+
+
+@pytest.mark.parametrize("claims", [0, 1])
+def test_destroying_with_a_lost_state_takes_down_what_stands(world: World, claims: int) -> None:  # noqa: F811
+    document = world.document(*[world.claim("gpu-1")][:claims])
+    world.converge(document)
+    _lose_state(world)
+    unknown = world.converger.destroy(None, (), lambda event: None)
+    assert not unknown.is_settled
+    assert world.vpcs()[0] in unknown.foundation_failures[0]
+    outcome = world.converger.destroy(document, world.instances(), lambda event: None)
+    assert outcome.foundation_failures == ()
+    assert outcome.is_settled
+    assert (world.vpcs(), world.instances()) == ([], ())
+    roles = world.sandbox.client("iam").list_roles()["Roles"]
+    assert f"{world.name}-node" not in {role["RoleName"] for role in roles}
+
+
+def _lose_state(within: World) -> None:
+    variables = within.converger.stack.cli.variables
+    shutil.rmtree(Path(variables["PULUMI_BACKEND_URL"].removeprefix("file://")) / ".pulumi")

@@ -60,8 +60,8 @@ def test_the_parts_of_a_network_are_found_by_tags_and_place(aws: Any) -> None:
     place = {"routeTableId": table, "subnetId": subnet}
     kind = "aws:ec2/routeTableAssociation:RouteTableAssociation"
     assert find(kind, **place) is None
-    ec2.associate_route_table(RouteTableId=table, SubnetId=subnet)
-    assert find(kind, **place) == f"{subnet}/{table}"
+    associated = ec2.associate_route_table(RouteTableId=table, SubnetId=subnet)
+    assert find(kind, **place) == associated["AssociationId"]
 
 
 def test_a_security_group_and_its_rules_are_found_and_told_apart(aws: Any) -> None:
@@ -104,6 +104,21 @@ def test_what_is_named_is_found_by_its_name(aws: Any) -> None:
     ]
 
 
-def test_what_is_repeated_without_harm_is_not_looked_for(aws: Any) -> None:
-    attached = {"role": "prod-node", "policyArn": "arn:aws:iam::aws:policy/AmazonEKSWorkerNodePolicy"}
-    assert find("aws:iam/rolePolicyAttachment:RolePolicyAttachment", **attached) is None
+def test_what_has_the_name_and_not_the_tags_is_somebody_elses(aws: Any) -> None:
+    iam = aws.client("iam")
+    iam.create_role(RoleName="prod-node", AssumeRolePolicyDocument="{}")
+    assert find("aws:iam/role:Role", name="prod-node", tags=TAGS) is None
+    iam.tag_role(RoleName="prod-node", Tags=[{"Key": key, "Value": value} for key, value in TAGS.items()])
+    assert find("aws:iam/role:Role", name="prod-node", tags=TAGS) == "prod-node"
+
+
+def test_a_policys_attachment_is_found_by_role_and_policy(aws: Any) -> None:
+    iam = aws.client("iam")
+    iam.create_role(RoleName="prod-node", AssumeRolePolicyDocument="{}")
+    document = '{"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Action": "ec2:*", "Resource": "*"}]}'
+    policy = iam.create_policy(PolicyName="nodes", PolicyDocument=document)["Policy"]["Arn"]
+    attached = {"role": "prod-node", "policyArn": policy}
+    kind = "aws:iam/rolePolicyAttachment:RolePolicyAttachment"
+    assert find(kind, **attached) is None
+    iam.attach_role_policy(RoleName="prod-node", PolicyArn=policy)
+    assert find(kind, **attached) == f"prod-node/{policy}"
