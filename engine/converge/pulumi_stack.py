@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 
 from attrs import frozen
 
-from engine.converge.faults import CliMissing, LockHolder, StackLocked, StackMissing, fault_of
+from engine.converge.faults import CliMissing, LockHolder, StackLocked, StackMissing, StateDamaged, fault_of
 from engine.converge.pulumi_process import (
     PARALLEL_STEPS,
     Finished,
@@ -20,6 +20,7 @@ from engine.converge.pulumi_process import (
     run_quietly,
 )
 from engine.converge.state import StackState, parse_state
+from engine.converge.state_backup import take_up_backup
 from engine.model.fault import Fault
 
 
@@ -44,7 +45,19 @@ class PulumiStack:
             self._quietly(["stack", "init", self.name, "--no-select"], "creating stack " + self.name)
 
     def state(self) -> StackState:
-        """Raises StackMissing, WrongPassphrase, BackendUnreachable, CliMissing, StateUnreadable, PulumiFailed."""
+        """A file that a killed run left cut off is replaced by Pulumi's backup of it, where that is on this machine.
+
+        Raises StackMissing, WrongPassphrase, BackendUnreachable, CliMissing, StateDamaged, StateUnreadable,
+        PulumiFailed.
+        """
+        try:
+            return self._exported()
+        except StateDamaged:
+            if not take_up_backup(self.cli.variables, self.name, is_dead):
+                raise
+            return self._exported()
+
+    def _exported(self) -> StackState:
         done = self._quietly(["stack", "export", "--stack", self.name], f"reading the state of stack {self.name}")
         return parse_state(self.name, done.output)
 

@@ -198,7 +198,13 @@ def _published_and_converged(ports: Ports, proposal: Proposal, tell: Tell, on_pr
         if _changes_document(proposal):
             ports.store.publish(document)
             ports.store.drop_pin()
-        outcome = converger.converge(document, cloud.instances, on_progress, refresh=proposal.network_lost)
+        outcome = converger.converge(
+            document,
+            cloud.instances,
+            on_progress,
+            refresh=proposal.network_lost,
+            known_ids=proposal.plan.ledger.instance_ids,
+        )
     outcome = evolve(outcome, plan_hash=document.plan_hash)
     ports.store.write_outcome(outcome)
     ports.store.write_ledger(_learned(proposal.plan.ledger, outcome))

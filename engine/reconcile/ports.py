@@ -41,7 +41,13 @@ class ClusterSource(Protocol):
 
 class Converging(Protocol):
     def converge(
-        self, document: DesiredDocument, instances: Sequence[Instance], on_progress: OnEvent, *, refresh: bool = False
+        self,
+        document: DesiredDocument,
+        instances: Sequence[Instance],
+        on_progress: OnEvent,
+        *,
+        refresh: bool = False,
+        known_ids: Mapping[str, str] = ...,
     ) -> Outcome: ...
 
     def destroy(

@@ -71,3 +71,18 @@ def test_lost_documents_are_never_taken_for_a_settled_environment(
     assert [ran.code for ran in refused] == [1, 1]
     assert "neither keeps nor records as removed" in refused[1].stderr
     assert converged.up().code == 0
+
+
+def test_a_state_file_that_a_kill_cut_off_is_mended_and_nothing_is_doubled(
+    converged: Project, running: list[str]
+) -> None:
+    state = converged.root / ".nodewright" / "sandbox" / "pulumi" / ".pulumi" / "stacks" / "nodewright" / "sandbox.json"
+    whole = state.read_bytes()
+    state.write_bytes(whole[: len(whole) // 2])
+    (converged.root / ".nodewright" / "sandbox" / "outcome.json").unlink()
+
+    ran = converged.up()
+
+    assert ran.code == 0, ran.words
+    assert [claim_of(instance) for instance in converged.instances()] == converged.claims()
+    assert state.with_name("sandbox.json.damaged").exists()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pytest
@@ -177,7 +177,13 @@ class _Interrupted(WorldPorts):
     """Broken off while its first claim's machine was being made, of which there is a second."""
 
     def converge(
-        self, document: DesiredDocument, instances: Sequence[Instance], on_progress: OnEvent, *, refresh: bool = False
+        self,
+        document: DesiredDocument,
+        instances: Sequence[Instance],
+        on_progress: OnEvent,
+        *,
+        refresh: bool = False,
+        known_ids: Mapping[str, str] | None = None,
     ) -> Outcome:
         name = next(iter(document.claims)).name
         claims = (

@@ -84,7 +84,13 @@ class WorldPorts:
         yield self
 
     def converge(
-        self, document: DesiredDocument, instances: Sequence[Instance], on_progress: OnEvent, *, refresh: bool = False
+        self,
+        document: DesiredDocument,
+        instances: Sequence[Instance],
+        on_progress: OnEvent,
+        *,
+        refresh: bool = False,
+        known_ids: Mapping[str, str] | None = None,
     ) -> Outcome:
         self.converged += 1
         world = self.world
