@@ -15,6 +15,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 import urllib.request
 import uuid
@@ -30,6 +31,8 @@ from engine.sandbox.faults import FaultBook
 START_SECONDS = 60
 STOP_SECONDS = 5
 ANSWER_SECONDS = 5
+# Twice in a row, so that a record that is being replaced does not count.
+FORGOTTEN_SECONDS, FORGOTTEN_AFTER = 5, 2
 
 STATE_FILE = "ec2.json"
 FAULTS_FILE = "faults.json"
@@ -177,7 +180,23 @@ def serve(port: int, state_dir: Path, faults_file: Path) -> None:
         server = make_server("127.0.0.1", 0, application, threaded=True, request_handler=handler)
     signal.signal(signal.SIGTERM, lambda _number, _frame: os._exit(0))
     _note(state_dir, Ec2Endpoint(f"http://127.0.0.1:{server.server_port}", os.getpid(), boot_id, fresh=False))
+    threading.Thread(target=_leave_when_forgotten, args=(state_dir, boot_id), daemon=True).start()
     server.serve_forever()
+
+
+def is_on_record(state_dir: Path, boot_id: str) -> bool:
+    """Whether the folder's record still names the server of that boot id: nobody else can find it or stop it."""
+    noted = _noted(state_dir)
+    return noted is not None and noted.boot_id == boot_id
+
+
+def _leave_when_forgotten(state_dir: Path, boot_id: str) -> None:
+    """End once the record is gone or names another: a server that `ec2_down` cannot see would run for ever."""
+    missed = 0
+    while missed < FORGOTTEN_AFTER:
+        time.sleep(FORGOTTEN_SECONDS)
+        missed = 0 if is_on_record(state_dir, boot_id) else missed + 1
+    os._exit(0)
 
 
 def _note(state_dir: Path, endpoint: Ec2Endpoint) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from botocore.exceptions import BotoCoreError, ClientError
 
-from engine.sandbox.ec2 import Ec2Endpoint, ec2_down, ec2_status, ec2_up
+from engine.sandbox.ec2 import Ec2Endpoint, ec2_down, ec2_status, ec2_up, is_on_record
 from engine.sandbox.faults import Die, Error, NoCapacity, write_faults
 
 IMAGE = "ami-0123456789abcdef0"
@@ -58,6 +58,16 @@ def test_a_pid_on_record_that_is_somebody_elses_is_not_taken_for_the_server(tmp_
     (tmp_path / "ec2.json").write_text(json.dumps(record))
     assert ec2_status(tmp_path) is None
     assert ec2_down(tmp_path) is False
+
+
+def test_a_server_that_the_record_names_no_more_knows_that_it_is_forgotten(tmp_path: Path) -> None:
+    record = {"url": "http://127.0.0.1:1", "pid": 1, "boot_id": "mine"}
+    assert not is_on_record(tmp_path, "mine")
+    (tmp_path / "ec2.json").write_text(json.dumps(record))
+    assert is_on_record(tmp_path, "mine")
+    assert not is_on_record(tmp_path, "an earlier one's")
+    (tmp_path / "ec2.json").write_text("{")
+    assert not is_on_record(tmp_path, "mine")
 
 
 def test_the_same_client_token_launches_once(aws_clients: Any) -> None:
