@@ -71,10 +71,6 @@ class Converger:
         self._finder = finder
         self.stack = PulumiStack(PulumiCli(toolchain.pulumi, project, variables), environment.name)
 
-    def stack_exists(self) -> bool:
-        """Raises Fault when the backend cannot answer."""
-        return self.stack.exists()
-
     def ensure_stack(self) -> None:
         """Make the stack when its backend lacks it. Raises Fault."""
         self.stack.ensure()

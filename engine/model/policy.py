@@ -25,15 +25,6 @@ class DisruptionReason(str, Enum):
     LAUNCH_REFUSED = "LaunchRefused"
     DESTROYED = "Destroyed"
 
-    @property
-    def is_voluntary(self) -> bool:
-        return self in (
-            DisruptionReason.EMPTY,
-            DisruptionReason.UNDERUTILIZED,
-            DisruptionReason.DRIFTED,
-            DisruptionReason.EXPIRED,
-        )
-
 
 class ConsolidationPolicy(str, Enum):
     WHEN_EMPTY = "WhenEmpty"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
 
 from attrs import evolve, frozen
 
@@ -109,20 +108,13 @@ def refuse_if_stale(ports: Ports, plan: Plan) -> None:
         )
 
 
-@contextmanager
-def lease(ports: Ports) -> Iterator[None]:
-    """Be the one writer of the environment. Raises LeaseHeld."""
-    with ports.store.lease():
-        yield
-
-
 def apply(ports: Ports, proposal: Proposal, tell: Tell, on_progress: OnEvent) -> Outcome | None:
     """Do what the plan says: mark nodes, publish, converge, remember. None when the plan only marks.
 
-    Raises Fault when the environment has moved on, VersionConflict when another writer was faster.
+    Raises Fault when the environment has moved on, VersionConflict when another writer was faster, LeaseHeld.
     """
     plan = proposal.plan
-    with lease(ports):
+    with ports.store.lease():
         refuse_if_stale(ports, plan)
         ports.store.write_ledger(plan.ledger)
         _mark(ports, plan)
@@ -134,7 +126,7 @@ def apply(ports: Ports, proposal: Proposal, tell: Tell, on_progress: OnEvent) ->
 def remember_clocks(ports: Ports, plan: Plan) -> None:
     """Keep the clocks that a plan with nothing to do has started, such as since when a node stands empty."""
     if plan.ledger != ports.store.ledger().ledger:
-        with lease(ports):
+        with ports.store.lease():
             ports.store.write_ledger(plan.ledger)
 
 

@@ -11,7 +11,7 @@ from attrs import frozen
 
 from engine.actuate.drain import Drainer
 from engine.actuate.labels import Labeler
-from engine.converge.store import FileStore
+from engine.converge.store import DocumentStore
 from engine.model.catalog import Catalog
 from engine.model.document import DesiredDocument
 from engine.model.environment import Environment
@@ -69,7 +69,7 @@ class Ports:
     environment: Environment
     policy: Policy
     catalog: Catalog
-    store: FileStore
+    store: DocumentStore
     cloud: CloudReader
     cluster: ClusterSource
     drainer: Drainer

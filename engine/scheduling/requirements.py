@@ -148,9 +148,6 @@ class ValueSet:
         return f"{start} {but}".strip()
 
 
-ANYTHING = ValueSet(complement=True, absent=True)
-
-
 def shown_values(values: Iterable[str]) -> str:
     """Values as a person reads them: sorted, and cut where the list grows long."""
     names = sorted(set(values))

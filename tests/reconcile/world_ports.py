@@ -8,7 +8,7 @@ from pathlib import Path
 
 from attrs import evolve
 
-from engine.converge.store import FileStore
+from engine.converge.store import DocumentStore, FileStore
 from engine.model.document import DesiredDocument
 from engine.model.environment import Environment
 from engine.model.eviction import Eviction
@@ -54,7 +54,7 @@ class WorldPorts:
         )
 
     @property
-    def store(self) -> FileStore:
+    def store(self) -> DocumentStore:
         return self.ports.store
 
     def read(

@@ -1,4 +1,4 @@
-"""What the tests of reading share."""
+"""What tests of several rooms share."""
 
 from __future__ import annotations
 
