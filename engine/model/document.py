@@ -32,7 +32,7 @@ class RemovalRecord:
 
     ``rule`` names what allowed it (``gpu-elastic: consolidateAfter 5m``); ``since`` is when its cause began.
     ``budget`` is None for an involuntary loss, which no budget can hold back. ``capacity`` still counts against the
-    pool's limits until the machine is known to be gone.
+    pool's limits until the machine is known to be gone. ``stack`` is the Pulumi stack that holds the claim.
     """
 
     claim: str
@@ -44,6 +44,7 @@ class RemovalRecord:
     node: str | None = None
     budget: BudgetUse | None = None
     capacity: Resources = NOTHING
+    stack: str = ""
 
 
 @frozen

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import timedelta
 from decimal import Decimal
 from enum import Enum
 
@@ -76,21 +77,72 @@ class CatalogSource(str, Enum):
     LIVE = "live"
 
 
+class ClusterKind(str, Enum):
+    """What a sandbox's cluster is: our own simulation, or a real control plane on loopback with kwok's kubelets."""
+
+    SIMULATED = "simulated"
+    REAL = "real"
+
+
 @frozen
 class Sandbox:
-    """The embedded environment: a simulated cluster of ``pods`` pods drawn with ``seed``, and EC2 on loopback.
+    """The embedded environment: a cluster of ``pods`` pods drawn with ``seed``, and EC2 on loopback.
 
-    ``manifests`` are further files whose pods the simulated cluster holds.
+    ``manifests`` are further files whose objects the cluster holds.
     """
 
     pods: int
     seed: int = 1
     manifests: tuple[str, ...] = ()
+    cluster: ClusterKind = ClusterKind.SIMULATED
+
+
+@frozen
+class Running:
+    """How ``nodewright run`` paces itself.
+
+    A pass begins once nothing has happened for ``batch_idle``, and at the latest ``batch_max`` after the first event.
+    ``every`` is the longest time without a pass; ``cloud_every`` how old EC2's answers may be.
+    """
+
+    batch_idle: timedelta = timedelta(milliseconds=50)
+    batch_max: timedelta = timedelta(seconds=1)
+    every: timedelta = timedelta(minutes=1)
+    cloud_every: timedelta = timedelta(seconds=30)
+
+
+@frozen
+class Lanes:
+    """Further stacks for launches, ``ENVIRONMENT.1`` and so on: used when the main one is busy or holds ``claims``."""
+
+    most: int = 4
+    claims: int = 200
+
+
+class RunnerKind(str, Enum):
+    CRON_JOB = "cronJob"
+    DEPLOYMENT = "deployment"
+    NONE = "none"
+
+
+@frozen
+class InCluster:
+    """What the environment installs in its cluster, through Pulumi.
+
+    ``image`` holds Nodewright and the project; ``schedule`` is the CronJob's. ``pre_pull``: a DaemonSet for each pool
+    pulls the images of the pool's workloads before pods need them.
+    """
+
+    namespace: str = "nodewright-system"
+    runner: RunnerKind = RunnerKind.NONE
+    image: str = ""
+    schedule: str = "*/5 * * * *"
+    pre_pull: bool = False
 
 
 @frozen
 class Environment:
-    """One stack file, as a value. ``endpoint_url`` None is AWS itself."""
+    """One stack file, as a value. ``endpoint_url`` None is AWS itself. ``paused`` says why, empty is not paused."""
 
     name: str
     region: str
@@ -109,6 +161,10 @@ class Environment:
     store: str = ".nodewright"
     backend: str | None = None
     vm_memory_overhead_percent: Decimal = Decimal("0.075")
+    run: Running = Running()
+    lanes: Lanes = Lanes()
+    in_cluster: InCluster | None = None
+    paused: str = ""
 
     def pool_limits(self, pool: str, declared: Resources) -> Resources:
         """A pool's limits with this environment's overrides laid over those in its file."""

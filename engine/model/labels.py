@@ -88,9 +88,18 @@ WELL_KNOWN = INSTANCE_LABELS | {
     NODE_POOL,
 }
 
+UNREGISTERED_TAINT = "karpenter.sh/unregistered"
+
 # Ours, on NodePools. Karpenter ignores annotations that it does not know, so the files stay its own.
 MIN_NODES = "nodewright.dev/min-nodes"
 OPEN_TO_ALL_PODS = "nodewright.dev/open-to-all-pods"
+LAUNCH_DEADLINE = "nodewright.dev/launch-deadline"
+REGISTRATION_DEADLINE = "nodewright.dev/registration-deadline"
+INITIALIZATION_DEADLINE = "nodewright.dev/initialization-deadline"
+ACCELERATOR_GRACE = "nodewright.dev/accelerator-grace"
+PRE_PULL = "nodewright.dev/pre-pull"
+# On a NodePool, or on an environment's Lease in the cluster: the value says why.
+PAUSED = "nodewright.dev/paused"
 
 # Tags on instances, present from the RunInstances call on.
 TAG_CLAIM = "nodewright.dev/claim"

@@ -20,8 +20,29 @@ class Unavailable:
 
 
 @frozen
+class Milestones:
+    """When one claim's machine came how far, as first seen; None is not yet.
+
+    ``launched_at`` is EC2's launch time; ``registered_at`` when its Node object was made; ``initialized_at`` when the
+    node was first seen whole; ``image_pulled_at`` when the first container of a pod that is no daemon's ran there, and
+    ``first_pod_ready_at`` when the first such pod was ready. ``accelerators_short_since``: since when a node that was
+    initialized before advertises fewer accelerators than it should.
+    """
+
+    launched_at: datetime | None = None
+    registered_at: datetime | None = None
+    initialized_at: datetime | None = None
+    image_pulled_at: datetime | None = None
+    first_pod_ready_at: datetime | None = None
+    accelerators_short_since: datetime | None = None
+
+
+@frozen
 class Ledger:
     """``unavailable`` by Offering.key; ``empty_since`` by claim name; ``instance_ids`` by claim name, once launched.
+
+    ``milestones`` by claim name. ``planned`` are the claims that waiting pods were planned for, by ``NAMESPACE/NAME``:
+    kept until the pod is bound, so that a binding that differs can be told.
 
     ``outcomes`` are the last pass's that still need an answer: launches that were refused or failed.
     ``settled_version`` is the newest document that converge reported settled: its removal records are done with.
@@ -32,3 +53,5 @@ class Ledger:
     instance_ids: Mapping[str, str] = field(factory=dict)
     outcomes: tuple[ClaimOutcome, ...] = ()
     settled_version: int = 0
+    milestones: Mapping[str, Milestones] = field(factory=dict)
+    planned: Mapping[str, str] = field(factory=dict)

@@ -36,7 +36,8 @@ class Outcome:
 
     ``plan_hash`` is that of the document.
     ``foundation_failures`` are diagnostics of what is not a claim, each ``NAME: MESSAGE``. ``was_interrupted``: a
-    person broke it off, and what had not begun by then was left out.
+    person broke it off, and what had not begun by then was left out. ``stack`` is the Pulumi stack, one lane of the
+    environment, that was converged; ``slice_digest`` is of what the document says of that stack.
     """
 
     environment: str
@@ -47,3 +48,5 @@ class Outcome:
     is_settled: bool = False
     plan_hash: str = ""
     was_interrupted: bool = False
+    stack: str = ""
+    slice_digest: str = ""

@@ -70,6 +70,23 @@ class Placement:
 
 
 @frozen
+class Nomination:
+    """A pending pod whose node has registered by now: kube-scheduler is told to bind it there."""
+
+    pod: PodKey
+    node: str
+
+
+@frozen
+class BindingDifference:
+    """A pod that kube-scheduler bound to another node than the plan had for it. ``planned`` is a claim's name."""
+
+    pod: PodKey
+    planned: str
+    node: str
+
+
+@frozen
 class Unplaced:
     """A pending pod that gets nothing in this plan; one refusal for each pool, best first."""
 
@@ -125,6 +142,8 @@ class Plan:
     document: DesiredDocument
     foundation_changes: bool
     ledger: Ledger
+    nominations: tuple[Nomination, ...] = ()
+    binding_differences: tuple[BindingDifference, ...] = ()
     hash: str = ""
     schema: int = SCHEMA_VERSION
 

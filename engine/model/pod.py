@@ -55,6 +55,12 @@ class Placing:
 
 @frozen
 class Pod:
+    """``nominated_node_name`` is the node that ``status`` names for it before it is bound.
+
+    ``started_at`` is when the first of its containers ran, which is after its image was pulled; ``ready_at`` since when
+    its Ready condition holds. ``images`` are those of its containers, init containers included, in order.
+    """
+
     key: PodKey
     placing: Placing
     created_at: datetime
@@ -66,6 +72,10 @@ class Pod:
     do_not_disrupt: bool = False
     deleting: bool = False
     scheduling_gated: bool = False
+    nominated_node_name: str | None = None
+    started_at: datetime | None = None
+    ready_at: datetime | None = None
+    images: tuple[str, ...] = ()
 
     @property
     def is_daemon(self) -> bool:

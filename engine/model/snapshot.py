@@ -11,6 +11,7 @@ from engine.model.document import DesiredDocument
 from engine.model.ledger import Ledger
 from engine.model.node import Instance, Node
 from engine.model.pod import DaemonSet, Pod
+from engine.model.workload import Workload
 
 
 @frozen
@@ -55,8 +56,27 @@ class CloudFacts:
 
 
 @frozen
+class KarpenterFacts:
+    """A Karpenter in the same cluster. ``is_live``: its controller renewed its lease a moment ago.
+
+    ``node_pools`` are the NodePools that the cluster holds; ``nodes`` are node names, and ``instance_ids`` instances,
+    that its NodeClaims own.
+    """
+
+    is_live: bool = False
+    node_pools: tuple[str, ...] = ()
+    nodes: tuple[str, ...] = ()
+    instance_ids: tuple[str, ...] = ()
+
+
+@frozen
 class Snapshot:
-    """``problems`` are objects that were read in part or not at all; the rest of the snapshot stands without them."""
+    """``problems`` are objects that were read in part or not at all; the rest of the snapshot stands without them.
+
+    ``workload`` are the cluster's further facts. ``busy_stacks`` are Pulumi stacks of this environment with an update
+    under way: nothing new goes to those. ``paused`` says why the environment is paused from within the cluster; empty
+    is not paused.
+    """
 
     environment: str
     taken_at: datetime
@@ -67,3 +87,7 @@ class Snapshot:
     document: DesiredDocument | None = None
     ledger: Ledger = Ledger()
     problems: tuple[ObjectProblem, ...] = ()
+    workload: Workload = Workload()
+    karpenter: KarpenterFacts = KarpenterFacts()
+    busy_stacks: tuple[str, ...] = ()
+    paused: str = ""

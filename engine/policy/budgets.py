@@ -49,14 +49,15 @@ def _budget(part: BudgetPart, path: Path, findings: ObjectFindings) -> Budget:
 def _cron_line(text: str, path: Path, findings: ObjectFindings) -> str:
     """Five fields, names of times (@daily) written out."""
     line = CRON_MACROS.get(text.strip(), text.strip()).replace("?", "*")
-    problem = _problem_of(line)
+    problem = cron_problem(line)
     if problem:
         hint = 'write five fields in UTC: minute, hour, day, month, weekday, such as "0 9 * * 1-5"; or @daily'
         findings.error(path, "bad-schedule", f"{text[:60]!r} is no schedule: {problem}", hint)
     return line
 
 
-def _problem_of(line: str) -> str:
+def cron_problem(line: str) -> str:
+    """What is wrong with a schedule of five fields in UTC; empty where nothing is."""
     if not _CRON.fullmatch(line) or len(line) > 200:
         return f"it has {len(line.split())} fields"
     strange = next((part for part in line.split() if not _CRON_FIELD.fullmatch(part)), None)

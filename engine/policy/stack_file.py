@@ -3,8 +3,21 @@
 from __future__ import annotations
 
 from engine.model import labels
-from engine.model.environment import Caps, Cluster, Environment, Network, NetworkMode, Pricing, Sandbox
+from engine.model.environment import (
+    Caps,
+    Cluster,
+    Environment,
+    InCluster,
+    Lanes,
+    Network,
+    NetworkMode,
+    Pricing,
+    RunnerKind,
+    Running,
+    Sandbox,
+)
 from engine.model.quantity import Resources
+from engine.policy.budgets import cron_problem
 from engine.policy.findings import Findings, ObjectFindings, closest
 from engine.policy.located import Fields, Items, Path, Place, Scalar, Source, find
 from engine.policy.schema import field_names, validated
@@ -80,6 +93,20 @@ def _selected(config: Fields, place: Place, findings: ObjectFindings) -> ObjectF
     return ObjectFindings(findings.findings, findings.source, ours)
 
 
+def _check_in_cluster(part: StackPart, findings: ObjectFindings) -> None:
+    """A runner needs an image, and a CronJob a schedule that cron can read."""
+    inside = part.in_cluster
+    if inside is None or inside.runner is RunnerKind.NONE:
+        return
+    if not inside.image:
+        message = f"inCluster.runner is {inside.runner.value}, and no image says what it runs"
+        hint = "write image: REGISTRY/NAME:TAG of an image that holds Nodewright and this project"
+        findings.error_at_key(_key("inCluster", "runner"), "missing-field", message, hint)
+    if inside.runner is RunnerKind.CRON_JOB and cron_problem(inside.schedule):
+        message = f"{inside.schedule[:60]!r} is no schedule: {cron_problem(inside.schedule)}"
+        findings.error_at_key(_key("inCluster", "schedule"), "bad-value", message, "write one such as */5 * * * *")
+
+
 def _key(name: str, *inside: str | int) -> Path:
     return (f"{NAMESPACE}:{name}", *inside)
 
@@ -96,6 +123,7 @@ def _check(part: StackPart, findings: ObjectFindings) -> None:
     if part.network.mode is NetworkMode.EXISTING and part.network.discovery_tags is not None:
         message = "discoveryTags are put on an owned network; on an existing one they say nothing"
         findings.warning_at_key(_key("network", "discoveryTags"), "no-effect", message, "remove them")
+    _check_in_cluster(part, findings)
     for key in part.tags:
         if key.startswith(_RESERVED_TAG_PREFIXES) or key in (labels.TAG_NODE_POOL, labels.TAG_NAME):
             message = f"the tag {key} is set by the engine or by AWS; a stack file may not set it"
@@ -122,11 +150,15 @@ def _environment(name: str, part: StackPart) -> Environment:
         sandbox=_sandbox(part.sandbox),
         store=part.store,
         backend=part.backend,
+        run=Running(**part.run.model_dump()),
+        lanes=Lanes(**part.lanes.model_dump()),
+        in_cluster=InCluster(**part.in_cluster.model_dump()) if part.in_cluster else None,
+        paused=part.paused,
     )
 
 
 def _sandbox(part: SandboxPart | None) -> Sandbox | None:
-    return None if part is None else Sandbox(part.pods, part.seed, tuple(part.manifests))
+    return None if part is None else Sandbox(part.pods, part.seed, tuple(part.manifests), part.cluster)
 
 
 def _network(part: NetworkPart, cluster: str) -> Network:

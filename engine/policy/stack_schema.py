@@ -4,13 +4,22 @@ from __future__ import annotations
 
 import ipaddress
 import re
+from datetime import timedelta
 from decimal import Decimal, InvalidOperation
 from typing import Annotated, ClassVar
 
 from pydantic import ConfigDict, Field, PlainValidator, ValidationInfo
 from pydantic.alias_generators import to_camel
 
-from engine.model.environment import CatalogSource, NetworkMode
+from engine.model.environment import (
+    CatalogSource,
+    ClusterKind,
+    InCluster,
+    Lanes,
+    NetworkMode,
+    RunnerKind,
+    Running,
+)
 from engine.model.labels import ON_DEMAND, RESERVED, SPOT
 from engine.model.money import UsdPerHour
 from engine.policy.fields import (
@@ -21,6 +30,7 @@ from engine.policy.fields import (
     matching,
     one_of,
     one_text_of,
+    read_duration,
     read_text,
     refuse,
     whole,
@@ -35,6 +45,8 @@ _BASE64 = re.compile(r"[A-Za-z0-9+/]+={0,2}")
 _CAPACITY_TYPES = (ON_DEMAND, SPOT, RESERVED)
 _PRICED = re.compile(r"[a-z0-9.-]+(/(on-demand|spot|reserved))?")
 _MANY = 1_000_000
+# Each lane is a stack of its own, and an update of each may run at once on this machine.
+_MOST_LANES = 32
 # The cluster's DNS has the tenth address.
 _FEWEST_SERVICES = 16
 
@@ -119,6 +131,7 @@ Arn = Annotated[
         )
     ),
 ]
+Duration = Annotated[timedelta, PlainValidator(read_duration)]
 Number = Annotated[int, PlainValidator(whole(0, _MANY, or_text=True))]
 CapacityType = Annotated[str, PlainValidator(one_text_of(_CAPACITY_TYPES, "capacity type", "unknown-value"))]
 
@@ -159,6 +172,31 @@ class SandboxPart(Part):
     pods: Number
     seed: Number = 1
     manifests: list[Text] = Field(default_factory=list)
+    cluster: Annotated[ClusterKind, PlainValidator(one_of(ClusterKind, "kind of cluster", "unknown-value"))] = (
+        ClusterKind.SIMULATED
+    )
+
+
+class RunPart(Part):
+    batch_idle: Duration = Running().batch_idle
+    batch_max: Duration = Running().batch_max
+    every: Duration = Running().every
+    cloud_every: Duration = Running().cloud_every
+
+
+class LanesPart(Part):
+    most: Annotated[int, PlainValidator(whole(0, _MOST_LANES, or_text=True))] = Lanes().most
+    claims: Number = Lanes().claims
+
+
+class InClusterPart(Part):
+    namespace: Annotated[str, PlainValidator(matching(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?", "namespace", "gpu"))] = (
+        InCluster().namespace
+    )
+    runner: Annotated[RunnerKind, PlainValidator(one_of(RunnerKind, "runner", "unknown-value"))] = InCluster().runner
+    image: Text = ""
+    schedule: Text = InCluster().schedule
+    pre_pull: Flag = False
 
 
 class StackPart(Part):
@@ -183,3 +221,7 @@ class StackPart(Part):
     sandbox: SandboxPart | None = None
     store: Text = ".nodewright"
     backend: Text | None = None
+    run: RunPart = RunPart()
+    lanes: LanesPart = LanesPart()
+    in_cluster: InClusterPart | None = None
+    paused: Text = ""

@@ -1,0 +1,112 @@
+"""What else a cluster holds that decisions may need: disruption budgets, volumes, classes, autoscalers, owners."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from attrs import field, frozen
+
+from engine.model.constraint import Requirement
+
+
+@frozen(order=True)
+class ObjectKey:
+    """A namespaced object; ``namespace`` is empty for a cluster-wide one."""
+
+    namespace: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.namespace}/{self.name}" if self.namespace else self.name
+
+
+@frozen
+class PodDisruptionBudget:
+    """``selector`` None matches no pod, ``()`` every pod of the namespace.
+
+    ``min_available`` and ``max_unavailable`` are as written, ``"2"`` or ``"50%"``; None is unset.
+    ``disruptions_allowed`` is the controller's own count, and ``is_observed`` says that it is of this very version.
+    """
+
+    key: ObjectKey
+    selector: tuple[Requirement, ...] | None = None
+    min_available: str | None = None
+    max_unavailable: str | None = None
+    disruptions_allowed: int = 0
+    is_observed: bool = False
+    evicts_unhealthy: bool = False
+
+
+@frozen
+class PersistentVolume:
+    """``node_affinity`` are ORed terms, as a pod's; ``csi_driver`` is empty for one that no CSI driver serves."""
+
+    name: str
+    storage_class: str = ""
+    csi_driver: str = ""
+    node_affinity: tuple[tuple[Requirement, ...], ...] = ()
+
+
+@frozen
+class PersistentVolumeClaim:
+    """``volume`` is empty until it is bound."""
+
+    key: ObjectKey
+    storage_class: str = ""
+    volume: str = ""
+
+
+@frozen
+class StorageClass:
+    """``waits_for_consumer``: volumes are made once a pod is scheduled. ``zones`` are allowed topologies, () is all."""
+
+    name: str
+    provisioner: str = ""
+    is_default: bool = False
+    waits_for_consumer: bool = False
+    zones: tuple[str, ...] = ()
+
+
+@frozen
+class PriorityClass:
+    """``pre_empts`` is false for ``preemptionPolicy: Never``."""
+
+    name: str
+    value: int = 0
+    is_default: bool = False
+    pre_empts: bool = True
+    annotations: Mapping[str, str] = field(factory=dict)
+
+
+@frozen
+class WorkloadOwner:
+    """A Deployment, ReplicaSet, StatefulSet or Job: ``replicas`` wanted; ``owner`` is who made it, as ``KIND/NAME``."""
+
+    kind: str
+    key: ObjectKey
+    replicas: int = 0
+    owner: str = ""
+
+
+@frozen
+class Autoscaler:
+    """A HorizontalPodAutoscaler or a KEDA ScaledObject: it scales ``target``, ``KIND/NAME`` in its own namespace."""
+
+    kind: str
+    key: ObjectKey
+    target: str
+    min_replicas: int
+    max_replicas: int
+
+
+@frozen
+class Workload:
+    """All of them, each in name order."""
+
+    disruption_budgets: tuple[PodDisruptionBudget, ...] = ()
+    volumes: tuple[PersistentVolume, ...] = ()
+    volume_claims: tuple[PersistentVolumeClaim, ...] = ()
+    storage_classes: tuple[StorageClass, ...] = ()
+    priority_classes: tuple[PriorityClass, ...] = ()
+    owners: tuple[WorkloadOwner, ...] = ()
+    autoscalers: tuple[Autoscaler, ...] = ()

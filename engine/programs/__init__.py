@@ -1,0 +1,1 @@
+"""The programs that no package carries: built once from the modules pinned in tools/, kept in the user's cache."""
