@@ -15,7 +15,7 @@ up: $(VENV)/.synced
 	$(VENV)/bin/nodewright up $(ENV) $(YES)
 
 test: $(VENV)/.synced-dev lint
-	$(VENV)/bin/nodewright doctor --install
+	$(VENV)/bin/nodewright doctor --install --all
 	$(VENV)/bin/pytest $(PYTEST_ARGS)
 
 lint: $(VENV)/.synced-dev

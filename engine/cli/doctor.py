@@ -13,13 +13,19 @@ def doctor(
     context: typer.Context,
     output: OutputOption = Output.TEXT,
     install: Annotated[bool, typer.Option("--install", help="Fetch or build the Pulumi CLI if it is missing.")] = False,
+    every: Annotated[
+        bool, typer.Option("--all", help="With --install: also build the control plane and the Kubernetes provider.")
+    ] = False,
 ) -> None:
     """Say which Pulumi, plugins and sandbox were found. Exit 0 when an environment can converge, else 1."""
     with told_of_faults():
-        from engine.reconcile.diagnosis import diagnose
+        from engine.reconcile.diagnosis import Install, diagnose
         from engine.reconcile.workspace import find_workspace
 
-        findings, is_healthy = diagnose(find_workspace(context.obj), progress_line, install=install)
+        if every and not install:
+            raise typer.BadParameter("--all goes with --install")
+        wanted = Install.ALL if every else Install.PULUMI if install else Install.NOTHING
+        findings, is_healthy = diagnose(find_workspace(context.obj), progress_line, wanted)
         if output is Output.JSON:
             from engine.report.json_report import doctor_json
 

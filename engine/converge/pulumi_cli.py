@@ -4,19 +4,16 @@ import functools
 import os
 import re
 import subprocess
-from collections.abc import Callable
 from pathlib import Path
 
 from attrs import frozen
 
-from engine.model.fault import Fault
+from engine.programs.building import ProgramError
 
 CLI_MODULE = "github.com/pulumi/pulumi/pkg/v3"
 
-Tell = Callable[[str], None]
 
-
-class ToolchainError(Fault):
+class ToolchainError(ProgramError):
     """No usable Pulumi. `hints` say what a person can do, most convenient first."""
 
 

@@ -15,7 +15,9 @@ from pathlib import Path
 from attrs import frozen
 
 from engine.converge import toolchain_fetch
-from engine.converge.pulumi_cli import PulumiVersion, Tell, ToolchainError, cli_version, pinned_version
+from engine.converge.pulumi_cli import PulumiVersion, ToolchainError, cli_version, pinned_version
+from engine.programs.building import ProgramError
+from engine.programs.cache import Tell, one_at_a_time
 
 # Since late July 2026 Pulumi's Python SDK takes the whole list of what an engine can do from one call
 # (GetDeploymentInfo). 3.254 is the release of that week; older engines were never tested with such an SDK, and
@@ -53,6 +55,8 @@ class FindingState(Enum):
     OK = "ok"
     MISSING = "missing"
     STAND_IN = "stand-in"
+    # Only some commands want it.
+    NOT_BUILT = "not built"
 
 
 @frozen
@@ -63,14 +67,6 @@ class Finding:
     state: FindingState
     detail: str
     hint: str = ""
-
-
-def user_cache_dir(environment: Mapping[str, str]) -> Path:
-    """Where nodewright keeps what it builds or downloads: in XDG_CACHE_HOME, else in ~/.cache."""
-    chosen = environment.get("XDG_CACHE_HOME", "")
-    # The XDG specification says that a relative path here is to be ignored.
-    root = Path(chosen) if os.path.isabs(chosen) else Path(environment.get("HOME") or Path.home()) / ".cache"
-    return root / "nodewright"
 
 
 def pulumi_home(environment: Mapping[str, str]) -> Path:
@@ -90,7 +86,7 @@ def find_toolchain(
 ) -> Toolchain:
     """The Pulumi to use, fetched or built when there is none.
 
-    `path` is a PATH to search; `cache_dir` is `user_cache_dir`; `tools_dir` holds go.mod; `plugins_home` is
+    `path` is a PATH to search; `cache_dir` is `user_cache_dir()`; `tools_dir` holds go.mod; `plugins_home` is
     `pulumi_home`. `tell` is given a line of progress every few seconds while a build runs (6 to 12 minutes on
     two cores, once a version). With `may_fetch=False` nothing is downloaded or built.
 
@@ -184,7 +180,7 @@ def _fetched(
     path: str, cache_dir: Path, tools_dir: Path, pinned: PulumiVersion, tell: Tell, refusals: list[str]
 ) -> Found:
     home = cli_home(cache_dir, pinned)
-    with toolchain_fetch.one_at_a_time(home, tell):
+    with one_at_a_time(home, "Pulumi", tell):
         # Another run may have finished the very same work while this one waited.
         pulumi = cached_cli(cache_dir, pinned)
         if pulumi is not None:
@@ -196,7 +192,7 @@ def _fetched(
         try:
             built = toolchain_fetch.build_from_source(path, home, tools_dir, pinned, tell)
             return built, pinned, FoundBy.BUILD
-        except ToolchainError as error:
+        except ProgramError as error:
             refusals.append(str(error))
     raise ToolchainError(_nothing_found(refusals), _ways_out(pinned))
 

@@ -4,24 +4,19 @@ Both work inside the version's own cache folder, under a lock, and their result 
 run that is killed leaves nothing that looks finished.
 """
 
-import contextlib
-import fcntl
-import os
 import shutil
-import signal
 import subprocess
 import sys
-import time
 import urllib.request
-from collections.abc import Iterator
 from pathlib import Path
 
-from engine.converge.pulumi_cli import CLI_MODULE, PulumiVersion, Tell, ToolchainError, cli_version
+from engine.converge.pulumi_cli import CLI_MODULE, PulumiVersion, ToolchainError, cli_version
+from engine.programs.building import go_on, run_build
+from engine.programs.cache import Tell
 
 INSTALLER_ADDRESS = "https://get.pulumi.com/install.sh"
 PROBE_SECONDS = 5
 INSTALL_SECONDS = 300
-PROGRESS_EVERY_SECONDS = 5
 
 # The SDK refuses a CLI that cannot say its version, and a plain `go build` leaves it empty.
 VERSION_VARIABLE = "github.com/pulumi/pulumi/sdk/v3/go/common/version.Version"
@@ -33,28 +28,6 @@ from pulumi.automation import PulumiCommand
 from semver import VersionInfo
 PulumiCommand.install(root=sys.argv[1], version=VersionInfo.parse(sys.argv[2]))
 """
-
-
-@contextlib.contextmanager
-def one_at_a_time(home: Path, tell: Tell) -> Iterator[None]:
-    """Hold the version's lock; a second run waits for the first and says so."""
-    home.mkdir(parents=True, exist_ok=True)
-    with (home / "lock").open("w", encoding="utf-8") as lock:
-        waited_seconds = 0
-        while not _locked(lock.fileno()):
-            if waited_seconds % PROGRESS_EVERY_SECONDS == 0:
-                tell(f"another run is preparing Pulumi; waiting ({waited_seconds} s)")
-            time.sleep(1)
-            waited_seconds += 1
-        yield
-
-
-def _locked(descriptor: int) -> bool:
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
 
 
 def install_official(home: Path, version: PulumiVersion, tell: Tell) -> Path:
@@ -89,12 +62,10 @@ def install_official(home: Path, version: PulumiVersion, tell: Tell) -> Path:
 def build_from_source(path: str, home: Path, tools_dir: Path, version: PulumiVersion, tell: Tell) -> Path:
     """Build the CLI that `tools_dir/go.mod` pins into `home/pulumi`.
 
-    Takes six minutes on two idle cores; the log stays in `home/build.log`. Raises ToolchainError when there is
-    no Go, or with the log's last lines when the build fails.
+    Takes six minutes on two idle cores; the log stays in `home/build.log`. Raises ProgramError when there is no
+    Go, or with the log's last lines when the build fails.
     """
-    go = shutil.which("go", path=path)
-    if go is None:
-        raise ToolchainError("Pulumi cannot be built: there is no `go` on PATH")
+    go = go_on(path, "Pulumi")
     log = home / "build.log"
     unfinished = home / "pulumi.part"
     command = [
@@ -110,49 +81,10 @@ def build_from_source(path: str, home: Path, tools_dir: Path, version: PulumiVer
         f"{CLI_MODULE}/cmd/pulumi",
     ]
     tell(f"building Pulumi {version} from tools/go.mod: about six minutes, once; log in {log}")
-    environment = {**os.environ, "PATH": path, "CGO_ENABLED": "0", "GOWORK": "off", "GOFLAGS": ""}
-    with log.open("wb") as output:
-        process = subprocess.Popen(
-            command,
-            cwd=tools_dir,
-            env=environment,
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,
-        )
-        try:
-            code = _watched(process, log, version, tell)
-        finally:
-            _stopped(process)
-    if code != 0:
-        tail = "\n".join(_lines(log)[-5:])
-        raise ToolchainError(f"Pulumi's build failed (exit code {code}), see {log}:\n{tail}")
+    run_build(command, tools_dir, path, log, f"Pulumi {version}", tell)
     made = cli_version(unfinished)
     if made != version:
         raise ToolchainError(f"the build in {unfinished} says that it is {made}, expected {version}")
     finished = home / "pulumi"
     unfinished.rename(finished)
     return finished
-
-
-def _watched(process: "subprocess.Popen[bytes]", log: Path, version: PulumiVersion, tell: Tell) -> int:
-    started = time.monotonic()
-    while True:
-        try:
-            return process.wait(timeout=PROGRESS_EVERY_SECONDS)
-        except subprocess.TimeoutExpired:
-            elapsed_seconds = round(time.monotonic() - started)
-            tell(f"building Pulumi {version}: {elapsed_seconds} s, {len(_lines(log))} packages compiled")
-
-
-def _stopped(process: "subprocess.Popen[bytes]") -> None:
-    """An interrupted run takes its compiler with it."""
-    if process.poll() is None:
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGTERM)
-        process.wait()
-
-
-def _lines(log: Path) -> list[str]:
-    return log.read_text(encoding="utf-8", errors="replace").splitlines()

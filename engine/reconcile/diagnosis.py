@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import platform
+from enum import Enum
+from pathlib import Path
 
 from engine.converge.toolchain import (
     Finding,
@@ -11,10 +13,11 @@ from engine.converge.toolchain import (
     find_toolchain,
     inspect_toolchain,
     pulumi_home,
-    user_cache_dir,
 )
 from engine.model.diagnostic import InvalidInput, Severity
 from engine.model.fault import Fault
+from engine.programs.cache import user_cache_dir
+from engine.programs.go_program import PROGRAMS, GoProgram, build_program, find_program
 from engine.reconcile.checking import check_environments
 from engine.reconcile.ports import Tell
 from engine.reconcile.sandboxed import ec2_folder
@@ -22,19 +25,43 @@ from engine.reconcile.workspace import Workspace
 from engine.sandbox.ec2 import ec2_status
 
 
-def diagnose(workspace: Workspace, tell: Tell, *, install: bool) -> tuple[tuple[Finding, ...], bool]:
+class Install(Enum):
+    """What ``doctor`` is to fetch or build: nothing, the Pulumi CLI, or every program that tools/ pins as well."""
+
+    NOTHING = "nothing"
+    PULUMI = "pulumi"
+    ALL = "all"
+
+
+def diagnose(workspace: Workspace, tell: Tell, install: Install) -> tuple[tuple[Finding, ...], bool]:
     """Every finding, and whether some environment can converge. Raises Fault when an install fails."""
     path, tools = os.environ.get("PATH", os.defpath), workspace.root / "tools"
     cache, home = user_cache_dir(os.environ), pulumi_home(os.environ)
-    if install:
+    if install is not Install.NOTHING:
         find_toolchain(path, cache, tools, plugins_home=home, tell=tell)
+    if install is Install.ALL:
+        # One after the other: each uses all cores, and gigabytes of memory to link.
+        for program in PROGRAMS:
+            build_program(program, path, cache, tools, tell)
     findings = (
         Finding("python", FindingState.OK, f"{platform.python_version()} with the locked packages"),
         *inspect_toolchain(path, cache, tools, plugins_home=home),
+        *(_program(program, find_program(program, path, cache, tools)) for program in PROGRAMS),
         *_files(workspace),
         *_sandboxes(workspace),
     )
     return findings, all(finding.state is not FindingState.MISSING for finding in findings)
+
+
+def _program(program: GoProgram, found: Path | None) -> Finding:
+    if found is not None:
+        return Finding(program.file, FindingState.OK, f"in the user's cache: {found}")
+    return Finding(
+        program.file,
+        FindingState.NOT_BUILT,
+        f"{program.named} is not built; {program.wanted_by} needs it",
+        f"nodewright doctor --install --all builds it ({program.takes}, once)",
+    )
 
 
 def _files(workspace: Workspace) -> tuple[Finding, ...]:

@@ -13,10 +13,10 @@ from engine.converge.toolchain import (
     find_toolchain,
     official_aws_plugin,
     pulumi_home,
-    user_cache_dir,
 )
 from engine.model.environment import Environment
 from engine.model.fault import Fault
+from engine.programs.cache import user_cache_dir
 from engine.reconcile.ports import Tell
 from engine.reconcile.workspace import Workspace
 from engine.sandbox.toolbox import AWS_PLUGIN, LANGUAGE_HOST, stand_in_bin

@@ -15,7 +15,8 @@ import pytest
 from attrs import frozen
 
 from engine.converge.pulumi_cli import ToolchainError
-from engine.converge.toolchain import Toolchain, find_toolchain, pulumi_home, user_cache_dir
+from engine.converge.toolchain import Toolchain, find_toolchain, pulumi_home
+from engine.programs.cache import user_cache_dir
 from engine.sandbox.ec2 import Ec2Endpoint, ec2_down, ec2_up
 from engine.sandbox.faults import Fault, write_faults
 from engine.sandbox.toolbox import stand_in_bin

@@ -14,8 +14,8 @@ from engine.converge.toolchain import (
     FoundBy,
     find_toolchain,
     inspect_toolchain,
-    user_cache_dir,
 )
+from engine.programs.cache import user_cache_dir
 
 PINNED = "v3.274.1"
 HOLD_THE_LOCK = "import fcntl, sys; f = open(sys.argv[1], 'w'); fcntl.flock(f, 2); print(1, flush=True); input()"
