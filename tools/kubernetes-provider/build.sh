@@ -11,5 +11,5 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 cp go.mod go.sum main.go "$files/schema.json" "$files/terraform-mapping.json" "$work"
 cd "$work"
-CGO_ENABLED=0 GOFLAGS=-buildvcs=false go build -p 2 -trimpath -mod=readonly -o "$out" \
+CGO_ENABLED=0 GOFLAGS=-buildvcs=false go build -v -p 2 -trimpath -mod=readonly -o "$out" \
   -ldflags "-s -w -X main.version=4.34.2" .
