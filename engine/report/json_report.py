@@ -17,7 +17,7 @@ from engine.model.refusal import Refusal, StayReason
 from engine.model.snapshot import Snapshot
 from engine.report.doctor_report import Finding
 from engine.report.plan_report import plan_line
-from engine.report.status_report import Standing, standings
+from engine.report.standing import Standing, standings
 from engine.report.words import refusal_words, stay_words
 
 # A field that changes its meaning or goes makes a new version; a new field does not.

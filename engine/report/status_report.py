@@ -6,71 +6,22 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 
-from attrs import frozen
 from rich.console import RenderableType
 from rich.text import Text
 
 from engine.model.catalog import Catalog
-from engine.model.claim import Claim
 from engine.model.duration import format_duration
 from engine.model.money import UsdPerHour, total
-from engine.model.node import Instance, InstanceState, Node
 from engine.model.plan import Plan
-from engine.model.pod import Pod
 from engine.model.policy import Policy
 from engine.model.snapshot import Snapshot
+from engine.report.standing import Standing, standings
 from engine.report.tables import BAR, Rows, Screen, heading, in_table, indented, table, zones_in_short
 from engine.report.words import a_month, counted
 
 # Beyond this many machines only the node sets are shown.
 _ONE_BY_ONE = 25
 _STYLES = {"ready": "green", "draining": "yellow", "lost": "red", "node not ready": "red"}
-
-
-@frozen
-class Standing:
-    """One claim, and what has become of it. ``state`` is a word of ``standings``."""
-
-    claim: Claim
-    state: str
-    instance_id: str
-    node: str | None
-    accelerators: int
-    accelerators_used: int
-    pods: int
-
-
-def standings(snapshot: Snapshot) -> tuple[Standing, ...]:
-    """Each claim of the published document with its state: ``no instance``, ``launching``, ``joining`` (it runs, its
-    node has not registered), ``node not ready``, ``ready``, ``draining``, ``stopped`` or ``lost``.
-    """
-    if snapshot.document is None:
-        return ()
-    by_claim = {instance.claim: instance for instance in snapshot.cloud.instances if instance.is_alive}
-    gone = {instance.claim: instance for instance in snapshot.cloud.instances if not instance.is_alive}
-    nodes = {node.instance_id: node for node in snapshot.nodes if node.instance_id}
-    on_node: dict[str, list[Pod]] = defaultdict(list)
-    for pod in snapshot.pods:
-        if pod.node_name and not pod.is_daemon and not pod.is_finished:
-            on_node[pod.node_name].append(pod)
-    made = []
-    for claim in snapshot.document.claims:
-        instance = by_claim.get(claim.name) or gone.get(claim.name)
-        node = nodes.get(instance.id) if instance is not None else None
-        pods = on_node.get(node.name, []) if node is not None else []
-        resources = claim.capacity.accelerators()
-        made.append(
-            Standing(
-                claim=claim,
-                state=_state(instance, node, is_lost=claim.name in snapshot.cloud.absent_claims),
-                instance_id=instance.id if instance is not None else "",
-                node=node.name if node is not None else None,
-                accelerators=sum(claim.capacity.amount(resource) for resource in resources),
-                accelerators_used=sum(pod.placing.requests.amount(resource) for pod in pods for resource in resources),
-                pods=len(pods),
-            )
-        )
-    return tuple(made)
 
 
 def render_status(
@@ -92,22 +43,6 @@ def render_status(
     lines += [Text(f"could not be read: {problem}", style="yellow") for problem in snapshot.problems]
     lines += [Text(""), *_ending(snapshot, every, plan)]
     return Screen(*lines)
-
-
-def _state(instance: Instance | None, node: Node | None, *, is_lost: bool) -> str:
-    if is_lost or (instance is not None and not instance.is_alive):
-        return "lost"
-    if instance is None:
-        return "no instance"
-    if instance.state is InstanceState.PENDING:
-        return "launching"
-    if instance.state is not InstanceState.RUNNING:
-        return "stopped"
-    if node is None:
-        return "joining"
-    if node.is_marked:
-        return "draining"
-    return "ready" if node.ready else "node not ready"
 
 
 def _node_sets(every: Sequence[Standing], region: str) -> Rows:

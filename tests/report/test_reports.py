@@ -22,7 +22,8 @@ from engine.report.json_report import diagnostics_json, doctor_json, plan_json, 
 from engine.report.outcome_report import render_outcome
 from engine.report.plan_report import plan_line, render_plan
 from engine.report.progress import ConvergeProgress
-from engine.report.status_report import render_status, standings
+from engine.report.standing import standings
+from engine.report.status_report import render_status
 from tests import builders
 from tests.report import scenes
 from tests.report.golden_text import assert_golden, printed
