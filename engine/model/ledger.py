@@ -26,7 +26,8 @@ class Milestones:
     ``launched_at`` is EC2's launch time; ``registered_at`` when its Node object was made; ``initialized_at`` when the
     node was first seen whole; ``image_pulled_at`` when the first container of a pod that is no daemon's ran there, and
     ``first_pod_ready_at`` when the first such pod was ready. ``accelerators_short_since``: since when a node that was
-    initialized before advertises fewer accelerators than it should.
+    initialized before advertises fewer accelerators than it should. ``failed_at``: when a deadline had passed and no
+    pod was there that it would have hurt; from then on the machine is on its way out.
     """
 
     launched_at: datetime | None = None
@@ -35,6 +36,16 @@ class Milestones:
     image_pulled_at: datetime | None = None
     first_pod_ready_at: datetime | None = None
     accelerators_short_since: datetime | None = None
+    failed_at: datetime | None = None
+
+
+@frozen
+class FailedBringUps:
+    """``failures`` machines of one pool in a row did not come up in time. After too many it launches nothing until
+    ``until``, and then one at a time."""
+
+    failures: int
+    until: datetime
 
 
 @frozen
@@ -42,7 +53,8 @@ class Ledger:
     """``unavailable`` by Offering.key; ``empty_since`` by claim name; ``instance_ids`` by claim name, once launched.
 
     ``milestones`` by claim name. ``planned`` are the claims that waiting pods were planned for, by ``NAMESPACE/NAME``:
-    kept until the pod is bound, so that a binding that differs can be told.
+    kept until the pod is bound, so that a binding that differs can be told. ``bring_ups`` by pool name: those whose
+    last machine failed to come up.
 
     ``outcomes`` are the last pass's that still need an answer: launches that were refused or failed.
     ``settled_version`` is the newest document that converge reported settled: its removal records are done with.
@@ -55,3 +67,4 @@ class Ledger:
     settled_version: int = 0
     milestones: Mapping[str, Milestones] = field(factory=dict)
     planned: Mapping[str, str] = field(factory=dict)
+    bring_ups: Mapping[str, FailedBringUps] = field(factory=dict)

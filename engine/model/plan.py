@@ -122,7 +122,8 @@ class Plan:
 
     ``document`` is the desired document that this plan proposes; equal to the published one when nothing changes but
     the version. ``base_version`` is the version it was decided on, 0 when none was published.
-    ``ledger`` is the memory that the next pass starts from.
+    ``ledger`` is the memory that the next pass starts from. ``paused`` says why nothing of this plan is to be done;
+    empty is not paused. ``nominations`` and ``binding_differences`` are in pod order.
     """
 
     environment: str
@@ -144,6 +145,7 @@ class Plan:
     ledger: Ledger
     nominations: tuple[Nomination, ...] = ()
     binding_differences: tuple[BindingDifference, ...] = ()
+    paused: str = ""
     hash: str = ""
     schema: int = SCHEMA_VERSION
 

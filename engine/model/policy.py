@@ -20,9 +20,11 @@ class DisruptionReason(str, Enum):
     EXPIRED = "Expired"
     INTERRUPTED = "Interrupted"
     UNHEALTHY = "Unhealthy"
-    # Ours: the machine is gone already (Lost), never came (LaunchRefused), or a person asked (Destroyed).
+    # Ours: the machine is gone already (Lost), never came (LaunchRefused), did not become a whole node
+    # in time (NotInitialized), or a person asked (Destroyed). No budget names these.
     LOST = "Lost"
     LAUNCH_REFUSED = "LaunchRefused"
+    NOT_INITIALIZED = "NotInitialized"
     DESTROYED = "Destroyed"
 
 
@@ -76,6 +78,10 @@ class NodePool:
     ``expire_after`` and ``termination_grace_period`` None mean never. ``replicas`` makes a static pool;
     ``min_nodes`` (our annotation) keeps base capacity in a dynamic one. ``field_positions`` tell where a part stands
     in its file (``requirements[KEY In][VALUE]``, ``labels[accelerator]``, ``taints``); they are no part of its meaning.
+
+    The deadlines are our annotations: ``launch_deadline`` runs from the claim on, the other two from its launch on. For
+    ``accelerator_grace`` a node that was up once may advertise fewer accelerators, as it does while their device plugin
+    restarts. ``paused`` says why nothing is launched nor removed by choice; empty is not paused.
     """
 
     name: str
@@ -94,6 +100,11 @@ class NodePool:
     replicas: int | None = None
     min_nodes: int = 0
     open_to_all_pods: bool = False
+    launch_deadline: timedelta = timedelta(minutes=5)
+    registration_deadline: timedelta = timedelta(minutes=15)
+    initialization_deadline: timedelta = timedelta(minutes=30)
+    accelerator_grace: timedelta = timedelta(minutes=5)
+    paused: str = ""
     field_positions: Mapping[str, Position] = field(factory=dict, eq=False, repr=False)
 
     def position_of(self, part: str) -> Position:

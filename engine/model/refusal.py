@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
+from enum import Enum
 from typing import ClassVar
 
 from attrs import frozen
@@ -135,6 +136,42 @@ class UnsupportedConstraint:
     constraints: tuple[str, ...]
 
 
+@frozen
+class PoolPaused:
+    """The pool is paused: nothing of it is launched, nor removed by choice. ``why`` is what its file says."""
+
+    code: ClassVar[str] = "pool-paused"
+    why: str
+
+
+@frozen
+class KarpenterOwnsPool:
+    """A Karpenter that is live in the cluster has a NodePool of this name, or owns the machine: two would act on it."""
+
+    code: ClassVar[str] = "karpenter-owns-pool"
+    node_pool: str
+
+
+@frozen
+class BringUpsFailed:
+    """``failures`` machines of the pool in a row did not come up in time. The next is tried, alone, at ``until``; where
+    that is past, one is being tried."""
+
+    code: ClassVar[str] = "bring-ups-failed"
+    failures: int
+    until: datetime
+
+
+@frozen
+class FoundationBusy:
+    """The launch needs a launch template that ``stack`` has yet to make, and an update of that stack is under way."""
+
+    code: ClassVar[str] = "foundation-busy"
+    stack: str
+
+
+PoolClosed = PoolNotReady | PoolPaused | KarpenterOwnsPool | BringUpsFailed
+
 Refusal = (
     TaintNotTolerated
     | RequirementMismatch
@@ -149,6 +186,10 @@ Refusal = (
     | PoolNotReady
     | PoolIsStatic
     | UnsupportedConstraint
+    | PoolPaused
+    | KarpenterOwnsPool
+    | BringUpsFailed
+    | FoundationBusy
 )
 
 
@@ -217,6 +258,35 @@ class NotInitialized:
     code: ClassVar[str] = "not-initialized"
 
 
+class Milestone(str, Enum):
+    """How far a machine should have come."""
+
+    LAUNCHED = "launched"
+    REGISTERED = "registered"
+    INITIALIZED = "initialized"
+
+
+@frozen
+class Overdue:
+    """The machine should have reached ``milestone`` by ``deadline``. It is offered to no pod any more, and counts
+    against limits; it stays since nothing proves that it is not there, or for the ``pods`` pods that run on it."""
+
+    code: ClassVar[str] = "overdue"
+    milestone: Milestone
+    deadline: datetime
+    pods: int = 0
+
+
+@frozen
+class Degraded:
+    """The node advertises ``has`` of the ``promised`` devices of one resource, and no grace is left."""
+
+    code: ClassVar[str] = "degraded"
+    resource: str
+    has: int
+    promised: int
+
+
 @frozen
 class RemovalCap:
     code: ClassVar[str] = "removal-cap"
@@ -232,7 +302,11 @@ StayReason = (
     | ConsolidationOff
     | PoolUnknown
     | NotInitialized
+    | Overdue
+    | Degraded
     | RemovalCap
+    | PoolPaused
+    | KarpenterOwnsPool
 )
 
 

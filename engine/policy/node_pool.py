@@ -17,6 +17,7 @@ from engine.policy.budgets import BUDGETS, checked_budgets
 from engine.policy.fields import is_label_key
 from engine.policy.findings import ObjectFindings, did_you_mean
 from engine.policy.located import Located, Path
+from engine.policy.node_pool_annotations import BRING_UP_ANNOTATIONS, read_bring_up
 from engine.policy.node_pool_schema import NodeClassRefPart, NodePoolPart, NodePoolSpecPart, TaintPart
 from engine.policy.pool_spellings import modernise_node_pool
 from engine.policy.requirements import LABELS, REQUIREMENTS, checked_requirements, split_labels
@@ -52,6 +53,7 @@ def read_node_pool(findings: ObjectFindings, version: str, environment: Environm
     node_labels, demanded = split_labels(part.spec.template.metadata.labels, requirements, findings)
     _check_taints(template.taints, template.startup_taints, findings)
     _check_static(spec, part.metadata.annotations, findings)
+    bring_up = read_bring_up(part.metadata.annotations, findings)
     pool = NodePool(
         name=part.metadata.name,
         node_class=_node_class(template.node_class_ref, environment, findings),
@@ -69,6 +71,11 @@ def read_node_pool(findings: ObjectFindings, version: str, environment: Environm
         replicas=spec.replicas,
         min_nodes=_min_nodes(part.metadata.annotations, findings),
         open_to_all_pods=_open_to_all_pods(part.metadata.annotations, findings),
+        launch_deadline=bring_up.launch_deadline,
+        registration_deadline=bring_up.registration_deadline,
+        initialization_deadline=bring_up.initialization_deadline,
+        accelerator_grace=bring_up.accelerator_grace,
+        paused=bring_up.paused,
         field_positions=dict(_positions(part, findings)),
     )
     _check_annotations(part.metadata.annotations, findings)
@@ -168,7 +175,7 @@ def _open_to_all_pods(annotations: dict[str, str], findings: ObjectFindings) -> 
 
 
 def _check_annotations(annotations: dict[str, str], findings: ObjectFindings) -> None:
-    known = (labels.MIN_NODES, labels.OPEN_TO_ALL_PODS)
+    known = (labels.MIN_NODES, labels.OPEN_TO_ALL_PODS, *BRING_UP_ANNOTATIONS)
     for key in annotations:
         if key.startswith(_OURS) and key not in known:
             message = f"{key} is no annotation that Nodewright knows"

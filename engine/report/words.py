@@ -12,12 +12,16 @@ from engine.model.refusal import (
     AcceleratorNotOffered,
     BaseCapacity,
     BelowConsolidateAfter,
+    BringUpsFailed,
     BudgetExhausted,
     CapReached,
     ConsolidationOff,
+    Degraded,
     DoNotDisrupt,
+    FoundationBusy,
     GpuPoolClosed,
     InUse,
+    KarpenterOwnsPool,
     LimitReached,
     LostOffering,
     NoOffering,
@@ -25,8 +29,10 @@ from engine.model.refusal import (
     NotInitialized,
     NoTypeFits,
     OfferingsUnavailable,
+    Overdue,
     PoolIsStatic,
     PoolNotReady,
+    PoolPaused,
     PoolUnknown,
     Refusal,
     RemovalCap,
@@ -54,10 +60,28 @@ def refusal_words(refusal: Refusal, now: datetime) -> str:
         case NoOffering(types=types, unpriced=unpriced):
             unknown = f"; {counted(unpriced, 'offering')} without a known price" if unpriced else ""
             return f"{counted(types, 'type')} would fit, none sold in the permitted zones and capacity types{unknown}"
-        case PoolNotReady(why=why):
-            return f"the pool cannot launch: {why}"
+        case PoolNotReady() | PoolPaused() | KarpenterOwnsPool() | BringUpsFailed() | FoundationBusy():
+            return _closed_words(refusal, now)
         case _:
             return _mismatch_words(refusal)
+
+
+def _closed_words(
+    refusal: PoolNotReady | PoolPaused | KarpenterOwnsPool | BringUpsFailed | FoundationBusy, now: datetime
+) -> str:
+    """Why a pool launches nothing for anybody."""
+    match refusal:
+        case PoolNotReady(why=why):
+            return f"the pool cannot launch: {why}"
+        case PoolPaused(why=why):
+            return f"the pool is paused: {why}"
+        case KarpenterOwnsPool(node_pool=pool):
+            return f"a live Karpenter has the NodePool {pool}; hand it over first"
+        case BringUpsFailed(failures=failures, until=until):
+            again = f"the next try in {format_duration(until - now)}" if now < until else "one is being tried"
+            return f"{counted(failures, 'machine')} in a row did not come up in time; {again}"
+        case FoundationBusy(stack=stack):
+            return f"needs a launch template that the stack {stack} has yet to make, and an update of it is under way"
 
 
 _Mismatch = (
@@ -120,6 +144,22 @@ def stay_words(reason: StayReason, now: datetime) -> str:
             return "not up yet"
         case RemovalCap(cap=cap):
             return f"could go, but the environment's cap of {cap} removals in one pass is reached"
+        case _:
+            return _held_words(reason, now)
+
+
+def _held_words(reason: Overdue | Degraded | PoolPaused | KarpenterOwnsPool, now: datetime) -> str:
+    """Why a machine stays about which a person may have to do something."""
+    match reason:
+        case Overdue(milestone=milestone, deadline=deadline, pods=pods):
+            late = f"not {milestone.value}, {format_duration(now - deadline)} past its deadline"
+            return f"{late}; keeps {counted(pods, 'pod')}" if pods else f"{late}; counts, and takes no pods"
+        case Degraded(resource=resource, has=has, promised=promised):
+            return f"degraded: {has} of {promised} {resource}"
+        case PoolPaused(why=why):
+            return f"the pool is paused: {why}"
+        case KarpenterOwnsPool(node_pool=pool):
+            return f"a live Karpenter has the NodePool {pool}, or the machine itself"
 
 
 def next_best_words(chosen: str, lost: Iterable[LostOffering]) -> str:

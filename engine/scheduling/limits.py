@@ -9,7 +9,7 @@ from engine.model.environment import Caps
 from engine.model.money import UsdPerHour
 from engine.model.plan import LimitUse
 from engine.model.quantity import ACCELERATORS, CPU, MEMORY, NODES, NOTHING, Resources
-from engine.model.refusal import CapReached, LimitReached
+from engine.model.refusal import BringUpsFailed, CapReached, LimitReached
 from engine.scheduling.problem import PoolState
 
 UNLIMITED = sys.maxsize
@@ -34,7 +34,7 @@ class Headroom:
     def nodes_within_limits(self, pool: str, capacity: Resources) -> int:
         """How many nodes of this capacity the pool's limits still admit."""
         state, planned = self._pools[pool], self._planned[pool]
-        admitted = UNLIMITED
+        admitted = UNLIMITED if state.one_by_one is None else max(0, 1 - planned.amount(NODES))
         for resource, limit in state.limits.items():
             each = capacity.amount(resource)
             # A limit that is broken already bars only nodes that would add to it.
@@ -63,9 +63,11 @@ class Headroom:
         self._launches -= 1
         self._added_micros -= price.micros
 
-    def limit_in_the_way(self, pool: str, capacities: Iterable[Resources]) -> LimitReached | None:
+    def limit_in_the_way(self, pool: str, capacities: Iterable[Resources]) -> LimitReached | BringUpsFailed | None:
         """The limit that bars the last of these nodes; None when one of them is within all limits."""
         state, planned = self._pools[pool], self._planned[pool]
+        if state.one_by_one is not None and planned.amount(NODES):
+            return state.one_by_one
         remaining = list(capacities)
         for resource in sorted(state.limits, key=resource_order):
             limit, used, adding = state.limits[resource], state.used.amount(resource), planned.amount(resource)

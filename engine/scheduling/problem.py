@@ -15,7 +15,7 @@ from engine.model.plan import BaseShortfall, LimitUse, Placement, Unplaced
 from engine.model.pod import DaemonSet, Pod, PodKey
 from engine.model.policy import NodePool
 from engine.model.quantity import Resources
-from engine.model.refusal import LostOffering, PoolNotReady
+from engine.model.refusal import BringUpsFailed, LostOffering, PoolClosed
 
 
 @frozen
@@ -41,8 +41,9 @@ class PoolState:
     """A pool and what it has: ``used`` is the capacity of all that runs or is launching, ``nodes`` counted in it.
 
     ``limits`` are in force here (stack overrides applied). ``nodes`` is how many claims it keeps after this plan's
-    removals. ``not_ready`` bars launches and says why. ``unsold`` are the types that the pool permits, where
-    ``options`` is empty because none of them is offered in its zones and capacity types.
+    removals. ``not_ready`` bars launches and says why; ``one_by_one`` bars all but the first of this plan. ``unsold`` are
+    the types that the pool permits, where ``options`` is empty because none of them is offered in its zones and
+    capacity types.
     """
 
     pool: NodePool
@@ -50,7 +51,8 @@ class PoolState:
     used: Resources
     options: tuple[NodeOption, ...]
     nodes: int = 0
-    not_ready: PoolNotReady | None = None
+    not_ready: PoolClosed | None = None
+    one_by_one: BringUpsFailed | None = None
     unsold: tuple[InstanceType, ...] = ()
 
 

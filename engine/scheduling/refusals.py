@@ -15,8 +15,11 @@ from engine.model.ledger import Unavailable
 from engine.model.quantity import Resources
 from engine.model.refusal import (
     AcceleratorNotOffered,
+    BringUpsFailed,
     CapReached,
+    FoundationBusy,
     GpuPoolClosed,
+    KarpenterOwnsPool,
     LimitReached,
     NoOffering,
     NoPermittedType,
@@ -24,6 +27,7 @@ from engine.model.refusal import (
     OfferingsUnavailable,
     PoolIsStatic,
     PoolNotReady,
+    PoolPaused,
     PoolRefusal,
     Refusal,
     RequirementMismatch,
@@ -36,9 +40,13 @@ from engine.scheduling.offers import Kind, PoolOffers
 from engine.scheduling.requirements import ValueSet, shown_values
 
 _NEAREST_FIRST: tuple[type[Refusal], ...] = (
+    FoundationBusy,
     CapReached,
     LimitReached,
+    BringUpsFailed,
     OfferingsUnavailable,
+    PoolPaused,
+    KarpenterOwnsPool,
     NoOffering,
     PoolNotReady,
     NoTypeFits,

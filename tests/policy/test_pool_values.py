@@ -24,6 +24,11 @@ metadata:
   annotations:
     nodewright.dev/min-nodes: "2"
     nodewright.dev/open-to-all-pods: "true"
+    nodewright.dev/launch-deadline: 3m
+    nodewright.dev/registration-deadline: 10m30s
+    nodewright.dev/initialization-deadline: 1h
+    nodewright.dev/accelerator-grace: 0s
+    nodewright.dev/paused: the driver is being rolled back
     example.com/note: passed over
 spec:
   weight: 10
@@ -102,6 +107,11 @@ def test_every_field_of_a_pool_has_its_meaning() -> None:
             termination_grace_period=timedelta(minutes=90),
             min_nodes=2,
             open_to_all_pods=True,
+            launch_deadline=timedelta(minutes=3),
+            registration_deadline=timedelta(minutes=10, seconds=30),
+            initialization_deadline=timedelta(hours=1),
+            accelerator_grace=timedelta(0),
+            paused="the driver is being rolled back",
         )
     )
 

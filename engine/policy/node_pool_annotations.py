@@ -1,0 +1,80 @@
+"""How long a pool's machines may take to come up, and whether the pool is paused: our own annotations on a NodePool."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import timedelta
+
+from attrs import frozen
+
+from engine.model import labels
+from engine.model.duration import DurationError, format_duration, parse_duration
+from engine.policy.findings import ObjectFindings
+from engine.policy.located import Path
+
+_ANNOTATIONS: Path = ("metadata", "annotations")
+_DEFAULTS = {
+    labels.LAUNCH_DEADLINE: timedelta(minutes=5),
+    labels.REGISTRATION_DEADLINE: timedelta(minutes=15),
+    labels.INITIALIZATION_DEADLINE: timedelta(minutes=30),
+    labels.ACCELERATOR_GRACE: timedelta(minutes=5),
+}
+BRING_UP_ANNOTATIONS = (*_DEFAULTS, labels.PAUSED)
+_LONGEST = timedelta(hours=24)
+
+
+@frozen
+class BringUp:
+    """The fields of NodePool of the same names."""
+
+    launch_deadline: timedelta
+    registration_deadline: timedelta
+    initialization_deadline: timedelta
+    accelerator_grace: timedelta
+    paused: str
+
+
+def read_bring_up(annotations: Mapping[str, str], findings: ObjectFindings) -> BringUp:
+    """The settings, Karpenter's hard-coded times where none is written; what is wrong goes to ``findings``."""
+    spans = {key: _duration(annotations, key, findings) for key in _DEFAULTS}
+    registered, whole = spans[labels.REGISTRATION_DEADLINE], spans[labels.INITIALIZATION_DEADLINE]
+    if registered > whole:
+        written = [key for key in (labels.INITIALIZATION_DEADLINE, labels.REGISTRATION_DEADLINE) if key in annotations]
+        message = (
+            f"{labels.REGISTRATION_DEADLINE} {format_duration(registered)} is longer than "
+            f"{labels.INITIALIZATION_DEADLINE} {format_duration(whole)}; both run from the launch on"
+        )
+        findings.error((*_ANNOTATIONS, written[0]), "contradiction", message, "make the first the shorter one")
+    return BringUp(
+        launch_deadline=spans[labels.LAUNCH_DEADLINE],
+        registration_deadline=registered,
+        initialization_deadline=whole,
+        accelerator_grace=spans[labels.ACCELERATOR_GRACE],
+        paused=_paused(annotations, findings),
+    )
+
+
+def _duration(annotations: Mapping[str, str], key: str, findings: ObjectFindings) -> timedelta:
+    text = annotations.get(key)
+    if text is None:
+        return _DEFAULTS[key]
+    least = timedelta(0) if key == labels.ACCELERATOR_GRACE else timedelta(seconds=1)
+    try:
+        span = parse_duration(text)
+    except (DurationError, OverflowError):
+        span = timedelta.max
+    if not least <= span <= _LONGEST:
+        message = f"{key} is {text[:40]!r}; it is a duration of at least {format_duration(least)} and at most 24h"
+        hint = f'write minutes and seconds, such as "{format_duration(_DEFAULTS[key])}"'
+        findings.error((*_ANNOTATIONS, key), "bad-annotation", message, hint)
+        return _DEFAULTS[key]
+    return span
+
+
+def _paused(annotations: Mapping[str, str], findings: ObjectFindings) -> str:
+    text = annotations.get(labels.PAUSED)
+    if text is None or text.strip():
+        return (text or "").strip()
+    message = f"{labels.PAUSED} is empty; its value says why the pool is paused"
+    findings.error((*_ANNOTATIONS, labels.PAUSED), "bad-annotation", message, "say why, or remove the annotation")
+    return ""
