@@ -3,7 +3,8 @@
 ROOT/ENVIRONMENT/documents/00000001.json   every published version; the highest number is the published one
                  pin.json                  the proposed plan, if any
                  ledger.json               the memory between passes
-                 outcome.json              what became of the last converged document
+                 outcome.json              what became of the last converged document in the environment's own stack
+                 outcome.STACK.json        … and in each further lane
                  lease                     who is at work
 """
 
@@ -13,7 +14,7 @@ import contextlib
 import os
 import re
 import secrets
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager
 from datetime import datetime
 from pathlib import Path
@@ -98,7 +99,11 @@ class DocumentStore(Protocol):
 
     def outcome(self) -> Outcome | None: ...
 
+    def outcomes(self) -> Mapping[str, Outcome]: ...
+
     def write_outcome(self, outcome: Outcome) -> None: ...
+
+    def stamp(self) -> str: ...
 
     def lease(self) -> AbstractContextManager[LeaseHolder]: ...
 
@@ -182,8 +187,25 @@ class FileStore:
         hint = "remove this file; the next converge writes a new one"
         return self._parsed(file, Outcome, hint) if _exists(file) else None
 
+    def outcomes(self) -> Mapping[str, Outcome]:
+        """The last outcome of every lane, by its stack. Raises StoredFileUnreadable, StoreUnavailable."""
+        hint = "remove this file; the next converge writes a new one"
+        with _store_errors(self.folder):
+            files = sorted(self.folder.glob("outcome.*json"))
+        read = (self._parsed(file, Outcome, hint) for file in files)
+        return {outcome.stack or self.environment: outcome for outcome in read}
+
     def write_outcome(self, outcome: Outcome) -> None:
-        self._write("outcome.json", outcome)
+        """Keep it as the last one of its lane."""
+        is_main = outcome.stack in ("", self.environment)
+        self._write("outcome.json" if is_main else f"outcome.{outcome.stack}.json", outcome)
+
+    def stamp(self) -> str:
+        """Changes when anybody publishes, or writes the ledger or an outcome; cheap. Raises StoreUnavailable."""
+        with _store_errors(self.folder):
+            kept = sorted([self.folder / "ledger.json", *self.folder.glob("outcome.*json")])
+            marks = [f"{file.stat().st_ino}.{file.stat().st_mtime_ns}" for file in kept if file.exists()]
+        return " ".join([str(self._newest_version()), *marks])
 
     @contextlib.contextmanager
     def lease(self) -> Iterator[LeaseHolder]:

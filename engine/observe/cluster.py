@@ -11,7 +11,8 @@ from attrs import frozen
 
 from engine.model.node import Node
 from engine.model.pod import DaemonSet, Pod
-from engine.model.snapshot import ObjectProblem
+from engine.model.snapshot import KarpenterFacts, ObjectProblem
+from engine.model.workload import Workload
 from engine.observe.api_server import ApiServer, message_of
 from engine.observe.failure import ObservationFailed
 from engine.observe.json_fields import shown
@@ -28,6 +29,8 @@ class ClusterFacts:
     nodes: tuple[Node, ...]
     daemon_sets: tuple[DaemonSet, ...]
     problems: tuple[ObjectProblem, ...] = ()
+    workload: Workload = Workload()
+    karpenter: KarpenterFacts = KarpenterFacts()
 
 
 class ClusterReader(Protocol):

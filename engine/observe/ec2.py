@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
@@ -21,10 +21,13 @@ from engine.observe.ec2_network import security_group_ids_of, subnets_of
 
 if TYPE_CHECKING:
     from mypy_boto3_ec2 import EC2Client
+    from mypy_boto3_ec2.type_defs import FilterTypeDef
 
 # EC2 answers for a while after a launch as if the instance did not exist (eventual consistency).
 NOT_FOUND_GRACE = timedelta(seconds=60)
 _IDS_A_CALL = 200
+# EC2 takes at most this many values in one filter.
+_NAMES_A_CALL = 200
 _INSTANCE_ID = re.compile(r"i-[0-9a-f]+")
 _NOT_FOUND = "InvalidInstanceID.NotFound"
 _MALFORMED = "InvalidInstanceID.Malformed"
@@ -76,10 +79,21 @@ class Ec2Reader:
             images=images,
         )
 
-    def _instances(self, environment: str) -> Iterator[Instance]:
-        pages = self._ec2.get_paginator("describe_instances").paginate(
-            Filters=[{"Name": f"tag:{keys.TAG_ENVIRONMENT}", "Values": [environment]}]
-        )
+    def read_claims(self, environment: Environment, names: Collection[str]) -> tuple[Instance, ...]:
+        """The instances, alive or not, that carry one of these claims' names, in id order; one short call.
+
+        Raises ObservationFailed.
+        """
+        waiting, found = sorted(set(names)), []
+        with self._asking("the instances of new claims"):
+            while waiting:
+                asked, waiting = waiting[:_NAMES_A_CALL], waiting[_NAMES_A_CALL:]
+                found += self._instances(environment.name, {"Name": f"tag:{keys.TAG_CLAIM}", "Values": asked})
+        return tuple(sorted(found, key=lambda each: each.id))
+
+    def _instances(self, environment: str, *more: FilterTypeDef) -> Iterator[Instance]:
+        of_environment: FilterTypeDef = {"Name": f"tag:{keys.TAG_ENVIRONMENT}", "Values": [environment]}
+        pages = self._ec2.get_paginator("describe_instances").paginate(Filters=[of_environment, *more])
         described = (raw for page in pages for reservation in page["Reservations"] for raw in reservation["Instances"])
         yield from sorted(map(_instance, described), key=lambda each: each.id)
 

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import os
+import secrets
+import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 
 from attrs import frozen
 
+from engine.actuate.api_server import ApiConnection
 from engine.actuate.drain import Drainer, KubernetesDrainer
 from engine.actuate.labels import KubernetesLabeler, Labeler
+from engine.actuate.lease import KubernetesLease
+from engine.actuate.nominate import BindsByItself, KubernetesNominator, Nominator
 from engine.catalog.build import build_catalog
 from engine.catalog.data import CatalogData
 from engine.converge.store import FileStore
@@ -24,7 +29,9 @@ from engine.observe.cluster import ClusterFacts, ClusterReader, KubernetesCluste
 from engine.observe.ec2 import Ec2Reader
 from engine.observe.ec2_foundation import Ec2FoundationFinder
 from engine.reconcile import sandboxed
-from engine.reconcile.ports import ClusterSource, Converging, Ports, Tell
+from engine.reconcile.following import Polled
+from engine.reconcile.one_writer import BothLeases, StoreLease
+from engine.reconcile.ports import ClusterSource, Converging, ConvergingSession, PassLease, Ports, Tell
 from engine.reconcile.shell import Shell, shell_variables
 from engine.reconcile.workspace import Workspace
 
@@ -60,27 +67,36 @@ def assemble(workspace: Workspace, name: str) -> Ports:
     """
     environment = workspace.environment(name)
     policy = workspace.policy(environment)
+    store = FileStore(workspace.store_root(environment), environment.name)
+    lease: PassLease
     cluster: ClusterSource
     drainer: Drainer
     labeler: Labeler
+    nominator: Nominator = BindsByItself()
     if environment.sandbox is not None:
         environment, cluster, simulated = sandboxed.parts(workspace, environment, environment.sandbox)
         drainer, labeler = simulated, simulated
+        lease = StoreLease(store)
     else:
         kubernetes = KubernetesCluster(environment.cluster.kubeconfig, environment.cluster.context)
         cluster = _Unprompted(kubernetes)
         drainer, labeler = KubernetesDrainer(kubernetes.api_server), KubernetesLabeler(kubernetes.api_server)
+        nominator = KubernetesNominator(kubernetes.api_server)
+        lease = BothLeases(StoreLease(store), _cluster_lease(environment, kubernetes.api_server))
     return Ports(
         workspace=workspace,
         environment=environment,
         policy=policy,
         catalog=_catalog_now(workspace, environment),
-        store=FileStore(workspace.store_root(environment), environment.name),
+        store=store,
         cloud=Ec2Reader(environment.endpoint_url, environment.region),
         cluster=cluster,
         drainer=drainer,
         labeler=labeler,
-        converger=lambda tell: _converger(workspace, environment, tell),
+        nominator=nominator,
+        lease=lease,
+        session=lambda tell: _session(workspace, environment, tell),
+        live=lambda: Polled(cluster),
         now=lambda: datetime.now(UTC),
     )
 
@@ -88,9 +104,25 @@ def assemble(workspace: Workspace, name: str) -> Ports:
 def prepared_shell(workspace: Workspace, name: str, tell: Tell) -> Shell:
     """A shell in which ``pulumi up -s NAME`` works: the stack is created when its backend lacks it. Raises Fault."""
     ports = assemble(workspace, name)
-    with ports.converger(tell) as converger:
-        converger.ensure_stack()
+    with ports.session(tell) as session:
+        session.lane(name).ensure_stack()
     return shell_variables(workspace, ports.environment, os.environ, tell)
+
+
+class OneLane:
+    """Converging in the environment's own stack only."""
+
+    def __init__(self, converger: Converging) -> None:
+        self._converger = converger
+
+    def lane(self, stack: str) -> Converging:
+        return self._converger
+
+    def prepare_lane(self, stack: str) -> None:
+        """There is no further lane."""
+
+    def interrupt(self) -> None:
+        """The terminal's Ctrl-C reaches Pulumi by itself."""
 
 
 @frozen
@@ -103,11 +135,18 @@ class _Unprompted:
         return self.cluster.read()
 
 
+def _cluster_lease(environment: Environment, api_server: ApiConnection) -> KubernetesLease:
+    namespace = environment.in_cluster.namespace if environment.in_cluster else "kube-system"
+    # Told to whoever finds it held, and never that of another process.
+    holder = f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(4)}"
+    return KubernetesLease(api_server, namespace, f"nodewright-{environment.name}", holder)
+
+
 @contextmanager
-def _converger(workspace: Workspace, environment: Environment, tell: Tell) -> Iterator[Converging]:
+def _session(workspace: Workspace, environment: Environment, tell: Tell) -> Iterator[ConvergingSession]:
     # Here, and only here, Pulumi is imported: a command that converges nothing never pays for it.
     from engine.converge.driver import Converger
 
     shell = shell_variables(workspace, environment, os.environ, tell)
     finder = Ec2FoundationFinder(environment.endpoint_url, environment.region)
-    yield Converger(shell.toolchain, workspace.root, environment, {**os.environ, **shell.variables}, finder)
+    yield OneLane(Converger(shell.toolchain, workspace.root, environment, {**os.environ, **shell.variables}, finder))

@@ -10,6 +10,7 @@ from engine.model.ledger import Ledger
 from engine.model.node import Instance
 from engine.model.outcome import Outcome
 from engine.model.policy import DisruptionReason
+from engine.reconcile.one_writer import sole_writer
 from engine.reconcile.ports import OnEvent, Ports, Tell
 
 
@@ -26,10 +27,11 @@ def destroy(ports: Ports, tell: Tell, on_progress: OnEvent) -> Outcome:
     Instances that carry the environment's tag and that the stack does not know, left by a killed run, go as well.
     Raises Fault; KeyboardInterrupt, once the outcome is recorded, when a person broke it off.
     """
-    with ports.store.lease():
+    with sole_writer(ports, tell):
         published, instances = what_stands(ports)
         emptied = _emptied(ports, published) if published else None
-        with ports.converger(tell) as converger:
+        with ports.session(tell) as session:
+            converger = session.lane(ports.environment.name)
             if emptied is not None and emptied != published:
                 ports.store.publish(emptied)
             ports.store.drop_pin()

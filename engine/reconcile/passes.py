@@ -9,14 +9,16 @@ from attrs import evolve, frozen
 from engine.converge.outcomes import DUPLICATE
 from engine.converge.store import Pin
 from engine.decide import decide
-from engine.model.document import DesiredDocument
+from engine.model import labels as keys
 from engine.model.environment import NetworkMode
 from engine.model.fault import Fault
 from engine.model.ledger import Ledger
 from engine.model.outcome import ClaimOutcome, Outcome, OutcomeStatus
 from engine.model.plan import Plan, RemovalPhase
 from engine.model.snapshot import CloudFacts, Snapshot
+from engine.reconcile.one_writer import sole_writer
 from engine.reconcile.ports import OnEvent, Ports, Tell
+from engine.reconcile.settledness import as_one, unsettled_lanes
 
 _REFUSED = (OutcomeStatus.FAILED_CAPACITY, OutcomeStatus.FAILED_OTHER)
 
@@ -42,6 +44,11 @@ class Proposal:
         """Whether anything is left to do: a change of the plan's, or a document that a killed run left half-way."""
         return not self.plan.is_empty or not self.is_settled
 
+    @property
+    def paused(self) -> str:
+        """Why nothing of this may be done: the environment is paused, by its stack file or in its cluster."""
+        return self.plan.paused or self.snapshot.paused
+
 
 def observe(ports: Ports) -> tuple[Snapshot, tuple[str, ...]]:
     """Everything that deciding needs, as seen now, and what could not be read. Raises Fault when a read fails."""
@@ -49,6 +56,7 @@ def observe(ports: Ports) -> tuple[Snapshot, tuple[str, ...]]:
     remembered = ports.store.ledger()
     cloud = ports.cloud.read(ports.environment, ports.policy, document, remembered.ledger)
     cluster = ports.cluster.read(cloud, document)
+    ports.lease.look()
     snapshot = Snapshot(
         environment=ports.environment.name,
         taken_at=ports.now(),
@@ -59,6 +67,9 @@ def observe(ports: Ports) -> tuple[Snapshot, tuple[str, ...]]:
         document=document,
         ledger=remembered.ledger,
         problems=cluster.problems,
+        workload=cluster.workload,
+        karpenter=cluster.karpenter,
+        paused=ports.environment.paused or ports.lease.paused(),
     )
     warnings = (remembered.warning,) if remembered.warning else ()
     return snapshot, (*map(str, cluster.problems), *warnings)
@@ -69,7 +80,7 @@ def propose(ports: Ports) -> Proposal:
     snapshot, problems = observe(ports)
     plan = decide(snapshot, ports.policy, ports.catalog, ports.environment)
     lost = not snapshot.cloud.network_stands
-    settled = _is_settled(ports, snapshot.document) and not lost
+    settled = not unsettled_lanes(snapshot.document, ports.store.outcomes()) and not lost
     return Proposal(
         snapshot=snapshot,
         plan=plan,
@@ -108,13 +119,24 @@ def refuse_if_stale(ports: Ports, plan: Plan) -> None:
         )
 
 
+def refuse_if_paused(ports: Ports, proposal: Proposal) -> None:
+    """Raises Fault where a person has paused the environment."""
+    if proposal.paused:
+        raise Fault(
+            f"environment {ports.environment.name} is paused: {proposal.paused}",
+            f"take nodewright:paused out of its stack file, or the annotation {keys.PAUSED} off its Lease",
+        )
+
+
 def apply(ports: Ports, proposal: Proposal, tell: Tell, on_progress: OnEvent) -> Outcome | None:
     """Do what the plan says: mark nodes, publish, converge, remember. None when the plan only marks.
 
-    Raises Fault when the environment has moved on, VersionConflict when another writer was faster, LeaseHeld.
+    Raises Fault when the environment has moved on or is paused, VersionConflict when another writer was faster,
+    EnvironmentHeld.
     """
     plan = proposal.plan
-    with ports.store.lease():
+    refuse_if_paused(ports, proposal)
+    with sole_writer(ports, tell):
         refuse_if_stale(ports, plan)
         ports.store.write_ledger(plan.ledger)
         _mark(ports, plan)
@@ -126,8 +148,12 @@ def apply(ports: Ports, proposal: Proposal, tell: Tell, on_progress: OnEvent) ->
 def remember_clocks(ports: Ports, plan: Plan) -> None:
     """Keep the clocks that a plan with nothing to do has started, such as since when a node stands empty."""
     if plan.ledger != ports.store.ledger().ledger:
-        with ports.store.lease():
+        with sole_writer(ports, _say_nothing):
             ports.store.write_ledger(plan.ledger)
+
+
+def _say_nothing(line: str) -> None:
+    """A clock is kept without a word."""
 
 
 def _unmatched_selectors(ports: Ports, cloud: CloudFacts) -> Iterator[str]:
@@ -159,16 +185,6 @@ def label_nodes(ports: Ports, snapshot: Snapshot) -> None:
             ports.labeler.label(node.name, lacking)
 
 
-def _is_settled(ports: Ports, document: DesiredDocument | None) -> bool:
-    if document is None:
-        return True
-    outcome = ports.store.outcome()
-    if outcome is None or not outcome.is_settled:
-        return False
-    # The version alone would take a document that came back from a backup for the one that was converged.
-    return (outcome.version, outcome.plan_hash) == (document.version, document.plan_hash)
-
-
 def _changes_document(proposal: Proposal) -> bool:
     published = proposal.snapshot.document
     return published is None or proposal.plan.document.version != published.version
@@ -185,26 +201,40 @@ def _published_and_converged(ports: Ports, proposal: Proposal, tell: Tell, on_pr
     document = proposal.plan.document
     # Read again under the lease: a launch that another run left behind since must be adopted, not doubled.
     cloud = ports.cloud.read(ports.environment, ports.policy, document, proposal.plan.ledger)
-    with ports.converger(tell) as converger:
-        converger.preflight(document, cloud.instances)
+    main = ports.environment.name
+    with ports.session(tell) as session:
+        session.lane(main).preflight(document, cloud.instances)
         if _changes_document(proposal):
             ports.store.publish(document)
             ports.store.drop_pin()
-        outcome = converger.converge(
-            document,
-            cloud.instances,
-            on_progress,
-            refresh=proposal.network_lost,
-            known_ids=proposal.plan.ledger.instance_ids,
-        )
-    outcome = evolve(outcome, plan_hash=document.plan_hash)
-    ports.store.write_outcome(outcome)
-    ports.store.write_ledger(_learned(proposal.plan.ledger, outcome))
-    return outcome
+        stacks = unsettled_lanes(document, ports.store.outcomes()) or (main,)
+        if proposal.network_lost and main not in stacks:
+            stacks = (main, *stacks)
+        done: list[Outcome] = []
+        for stack in stacks:
+            outcome = session.lane(stack).converge(
+                document,
+                cloud.instances,
+                on_progress,
+                refresh=proposal.network_lost and stack == main,
+                known_ids=proposal.plan.ledger.instance_ids,
+            )
+            done.append(evolve(outcome, plan_hash=document.plan_hash, stack=stack))
+            ports.store.write_outcome(done[-1])
+            if outcome.was_interrupted:
+                break
+    whole = as_one(done)
+    is_settled = whole.is_settled and not unsettled_lanes(document, ports.store.outcomes())
+    whole = evolve(whole, is_settled=is_settled)
+    ports.store.write_ledger(learned(proposal.plan.ledger, whole))
+    return whole
 
 
-def _learned(ledger: Ledger, outcome: Outcome) -> Ledger:
-    """The ledger with what this pass found out: instance ids of launches, and launches to answer for next time."""
+def learned(ledger: Ledger, outcome: Outcome) -> Ledger:
+    """The ledger with what this pass found out: instance ids of launches, and launches to answer for next time.
+
+    A settled ``outcome`` is one of the whole document, in every lane.
+    """
     # Of machines that were only half-made as well: by its id alone EC2 can say that one of them is gone.
     launched = {one.claim: one.instance_id for one in outcome.claims if one.instance_id and one.code != DUPLICATE}
     refused = tuple(one for one in outcome.claims if one.status in _REFUSED)

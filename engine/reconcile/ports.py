@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
 from datetime import datetime
 from typing import Protocol
@@ -11,6 +11,7 @@ from attrs import frozen
 
 from engine.actuate.drain import Drainer
 from engine.actuate.labels import Labeler
+from engine.actuate.nominate import Nominator
 from engine.converge.store import DocumentStore
 from engine.model.catalog import Catalog
 from engine.model.document import DesiredDocument
@@ -32,11 +33,53 @@ class CloudReader(Protocol):
         self, environment: Environment, policy: Policy, document: DesiredDocument | None, ledger: Ledger
     ) -> CloudFacts: ...
 
+    def read_claims(self, environment: Environment, names: Collection[str]) -> tuple[Instance, ...]:
+        """The instances, alive or not, that carry one of these claims' names: all that a launch has to know."""
+
 
 class ClusterSource(Protocol):
     """A cluster that may want to know the machines first: a simulated one registers nodes for them."""
 
     def read(self, cloud: CloudFacts, document: DesiredDocument | None) -> ClusterFacts: ...
+
+
+class LiveSource(Protocol):
+    """A cluster that tells when it has changed. ``revision`` grows with every change that could matter.
+
+    ``unsynced`` names what is not seen whole, each with its reason; while it names anything, ``facts`` raises.
+    ``wait_for_change`` returns the revision, early when it is beyond ``after`` or when somebody pokes.
+    """
+
+    def start(self) -> None: ...
+
+    def stop(self) -> None: ...
+
+    def unsynced(self) -> tuple[str, ...]: ...
+
+    def facts(self, cloud: CloudFacts, document: DesiredDocument | None) -> ClusterFacts: ...
+
+    def revision(self) -> int: ...
+
+    def wait_for_change(self, after: int, timeout_seconds: float) -> int: ...
+
+    def poke(self) -> None: ...
+
+
+class PassLease(Protocol):
+    """Be the one who changes an environment. ``take`` says who else is it, in words, and nothing once we are.
+
+    ``paused`` is why somebody paused the environment on the lease itself, as last seen; ``look`` sees again.
+    """
+
+    def take(self) -> str: ...
+
+    def is_held(self) -> bool: ...
+
+    def release(self) -> None: ...
+
+    def look(self) -> None: ...
+
+    def paused(self) -> str: ...
 
 
 class Converging(Protocol):
@@ -61,9 +104,26 @@ class Converging(Protocol):
     def ensure_stack(self) -> None: ...
 
 
+class ConvergingSession(Protocol):
+    """What converging keeps between passes. Different lanes may converge at once, one lane one at a time.
+
+    ``prepare_lane`` makes a stack ahead of need. ``interrupt`` lets the steps in flight finish and begins no other;
+    a second one breaks them off.
+    """
+
+    def lane(self, stack: str) -> Converging: ...
+
+    def prepare_lane(self, stack: str) -> None: ...
+
+    def interrupt(self) -> None: ...
+
+
 @frozen
 class Ports:
-    """``converger`` is built on demand, since it alone imports Pulumi; it is told of progress while a CLI is built."""
+    """``session`` is opened on demand, since it alone imports Pulumi; it is told of progress while a CLI is built.
+
+    ``live`` makes the source that a loop follows; ``watches`` is false for a look without watching.
+    """
 
     workspace: Workspace
     environment: Environment
@@ -74,5 +134,8 @@ class Ports:
     cluster: ClusterSource
     drainer: Drainer
     labeler: Labeler
-    converger: Callable[[Tell], AbstractContextManager[Converging]]
+    nominator: Nominator
+    lease: PassLease
+    session: Callable[[Tell], AbstractContextManager[ConvergingSession]]
+    live: Callable[[], LiveSource]
     now: Callable[[], datetime]

@@ -16,6 +16,7 @@ from engine.model.fault import Fault
 from engine.model.plan import Plan
 from engine.reconcile import passes
 from engine.reconcile.assembly import assemble
+from engine.reconcile.one_writer import sole_writer
 from engine.reconcile.ports import Ports
 from engine.reconcile.workspace import find_workspace
 from engine.report.plan_report import plan_line
@@ -55,8 +56,8 @@ def declaration(stack: str, *, is_preview: bool, start: Path) -> Declaration:
             (f"nodewright plan {stack}", "or run pulumi up without --skip-preview: its preview makes a plan"),
         )
     cloud = ports.cloud.read(ports.environment, ports.policy, document, ports.store.ledger().ledger)
-    with ports.converger(_say_nothing) as converger:
-        adopt = converger.adoptable(document, cloud.instances)
+    with ports.session(_say_nothing) as session:
+        adopt = session.lane(ports.environment.name).adoptable(document, cloud.instances)
     return Declaration(document=document, environment=ports.environment, adopt=adopt, summary=_summary(plan))
 
 
@@ -83,7 +84,7 @@ def _previewed(ports: Ports) -> Plan | None:
 
 
 def _published(ports: Ports) -> Plan | None:
-    _held.enter_context(ports.store.lease())
+    _held.enter_context(sole_writer(ports, _say_nothing))
     pinned = ports.store.pin()
     if pinned is None:
         return None

@@ -59,7 +59,8 @@ def up(ports: Ports, audience: Audience, reviewed: Plan | None = None) -> Ending
     changed = False
     for number in range(1, MOST_PASSES + 1):
         proposal = passes.propose(ports)
-        passes.label_nodes(ports, proposal.snapshot)
+        if not proposal.paused:
+            passes.label_nodes(ports, proposal.snapshot)
         if reviewed is not None and not approved:
             proposal = evolve(proposal, plan=reviewed)
         if not proposal.needs_converging:
@@ -69,6 +70,7 @@ def up(ports: Ports, audience: Audience, reviewed: Plan | None = None) -> Ending
             if reviewed is not None and approved:
                 return Ending(passes=number, changed=changed, is_done=False, last=proposal)
             audience.show(proposal)
+            passes.refuse_if_paused(ports, proposal)
             if not audience.approve(proposal.plan):
                 return Ending(passes=number, changed=changed, is_done=False, was_approved=False, last=proposal)
         else:

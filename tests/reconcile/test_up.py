@@ -201,7 +201,8 @@ def test_an_interrupted_run_ends_once_its_outcome_and_what_it_began_are_recorded
 
     recorded = interrupted.store.outcome()
     assert recorded is not None
-    assert watcher.outcomes == [recorded]
+    assert recorded.stack == "test"
+    assert watcher.outcomes == [evolve(recorded, stack="")]
     assert list(interrupted.store.ledger().ledger.instance_ids.values()) == ["i-begun"]
 
 

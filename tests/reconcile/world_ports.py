@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -21,8 +21,10 @@ from engine.model.pod import PodKey
 from engine.model.policy import Policy
 from engine.model.snapshot import CloudFacts
 from engine.observe.cluster import ClusterFacts
+from engine.reconcile.following import Polled
+from engine.reconcile.one_writer import StoreLease
 from engine.reconcile.passes import Proposal
-from engine.reconcile.ports import Converging, OnEvent, Ports, Tell
+from engine.reconcile.ports import Converging, ConvergingSession, OnEvent, Ports, Tell
 from engine.reconcile.workspace import Workspace
 from tests.decide.world import World
 
@@ -37,19 +39,24 @@ class WorldPorts:
         self.converged = 0
         self.refuses: Fault | None = None
         self.cannot_destroy: Fault | None = None
+        self.nominated: list[tuple[PodKey, str]] = []
         self.evicted: list[PodKey] = []
         self.labelled: list[str] = []
+        store = FileStore(folder, world.environment.name)
         self.ports = Ports(
             workspace=Workspace(folder),
             environment=world.environment,
             policy=world.policy,
             catalog=world.catalog,
-            store=FileStore(folder, world.environment.name),
+            store=store,
             cloud=self,
             cluster=_Cluster(world),
             drainer=self,
             labeler=self,
-            converger=self.converger,
+            nominator=self,
+            lease=StoreLease(store),
+            session=self.session,
+            live=lambda: Polled(_Cluster(world)),
             now=lambda: world.now,
         )
 
@@ -61,6 +68,13 @@ class WorldPorts:
         self, environment: Environment, policy: Policy, document: DesiredDocument | None, ledger: Ledger
     ) -> CloudFacts:
         return self.world.cloud()
+
+    def read_claims(self, environment: Environment, names: Collection[str]) -> tuple[Instance, ...]:
+        return tuple(instance for instance in self.world.instances.values() if instance.claim in names)
+
+    def nominate(self, pod: PodKey, node_name: str) -> str:
+        self.nominated.append((pod, node_name))
+        return ""
 
     def mark(self, node_name: str) -> bool:
         self.world.mark(node_name)
@@ -80,8 +94,17 @@ class WorldPorts:
         return ()
 
     @contextmanager
-    def converger(self, tell: Tell) -> Iterator[Converging]:
+    def session(self, tell: Tell) -> Iterator[ConvergingSession]:
         yield self
+
+    def lane(self, stack: str) -> Converging:
+        return self
+
+    def prepare_lane(self, stack: str) -> None:
+        """The small world has one stack."""
+
+    def interrupt(self) -> None:
+        raise AssertionError("nothing is broken off in these tests")
 
     def converge(
         self,
