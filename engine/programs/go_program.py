@@ -121,7 +121,7 @@ def _build(program: GoProgram, path: str, tools_dir: Path, home: Path, tell: Tel
     )
     unfinished, log = home / f"{program.file}.part", home / "build.log"
     tell(f"building {program.named} from tools/{program.folder}: {program.takes}, once; log in {log}")
-    run_build(["bash", str(folder / "build.sh"), str(unfinished)], folder, path, log, program.named, tell)
+    run_build(["bash", "build.sh", str(unfinished.resolve())], folder, path, log, program.named, tell)
     _require_that_it_works(program, unfinished)
     unfinished.rename(home / program.file)
 

@@ -1,12 +1,18 @@
 // Command control-plane is a whole Kubernetes control plane in one program. Its first argument names the part to run
 // (etcd, kube-apiserver, kube-scheduler, kube-controller-manager or kwok); the rest are that part's own flags.
 // kwok-stages prints the stages that make kwok's nodes and pods Ready, for kwok's --config.
+//
+// Two variables say for whom it runs, and it ends by itself when they no longer hold: CONTROL_PLANE_RECORD is a file
+// that must exist, CONTROL_PLANE_OWNER the id of a process that must live.
 package main
 
 import (
 	"fmt"
 	"os"
+	"strconv"
 	"strings"
+	"syscall"
+	"time"
 
 	"github.com/spf13/pflag"
 	"go.etcd.io/etcd/server/v3/etcdmain"
@@ -33,6 +39,7 @@ func main() {
 	part := os.Args[1]
 	// Every part reads os.Args itself and must not see its own name twice.
 	os.Args = append([]string{part}, os.Args[2:]...)
+	go leaveWhenForgotten()
 	switch part {
 	case "etcd":
 		etcdmain.Main(os.Args)
@@ -71,6 +78,24 @@ func runKwok() {
 	if err := command.ExecuteContext(ctx); err != nil {
 		refuse(err.Error())
 	}
+}
+
+// Nobody can find, and so stop, a process whose record is deleted or whose owner was killed.
+func leaveWhenForgotten() {
+	record := os.Getenv("CONTROL_PLANE_RECORD")
+	owner, _ := strconv.Atoi(os.Getenv("CONTROL_PLANE_OWNER"))
+	missed := 0
+	// Twice in a row, so that a record that is being replaced does not count.
+	for missed < 2 {
+		time.Sleep(3 * time.Second)
+		_, lost := os.Stat(record)
+		if (record != "" && os.IsNotExist(lost)) || (owner != 0 && syscall.Kill(owner, 0) == syscall.ESRCH) {
+			missed++
+		} else {
+			missed = 0
+		}
+	}
+	os.Exit(0)
 }
 
 func refuse(reason string) {
