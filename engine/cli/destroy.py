@@ -18,6 +18,7 @@ def destroy(
 ) -> None:
     """Unprotect and delete everything that the environment's stack holds: instances, templates, roles, network."""
     with told_of_faults():
+        from engine.cli.install import remove_before_the_rest
         from engine.reconcile.assembly import assemble
         from engine.reconcile.destroying import destroy as destroy_all
         from engine.reconcile.destroying import what_stands
@@ -25,11 +26,13 @@ def destroy(
         from engine.report.outcome_report import render_destruction
         from engine.report.progress import ConvergeProgress
 
-        ports = assemble(find_workspace(context.obj), environment)
+        workspace = find_workspace(context.obj)
+        ports = assemble(workspace, environment)
         document, instances = what_stands(ports)
         out().print(render_destruction(environment, document, instances))
         if not yes:
             _ask(environment)
+        is_out_of_cluster = remove_before_the_rest(workspace, ports.environment)
         progress = ConvergeProgress(None, err())
         progress.start()
         try:
@@ -40,6 +43,14 @@ def destroy(
             raise Fault(
                 f"environment {environment}: not everything is gone: {'; '.join(outcome.foundation_failures)}",
                 f"run nodewright destroy {environment} again; it goes on where it stopped",
+            )
+        if not is_out_of_cluster:
+            raise Fault(
+                f"environment {environment}: its machines and network are gone; what it installed in the cluster is not",
+                (
+                    f"when the cluster answers again: nodewright destroy {environment}",
+                    f"when the cluster is gone: pulumi stack rm --force {environment}.cluster",
+                ),
             )
         out().print(f"{environment}: everything is gone")
 

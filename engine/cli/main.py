@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from engine.cli import check, destroy, doctor, env, plan, sandbox, snapshot, status, up
+from engine.cli import check, destroy, doctor, env, install, plan, sandbox, snapshot, status, up
 from engine.cli.terminal import ExitCode
 
 app = typer.Typer(
@@ -34,6 +34,7 @@ app.command("doctor")(doctor.doctor)
 app.command("check")(check.check)
 app.command("plan")(plan.plan)
 app.command("up")(up.up)
+app.command("install")(install.install)
 app.command("status")(status.status)
 app.command("destroy")(destroy.destroy)
 app.command("snapshot")(snapshot.snapshot)

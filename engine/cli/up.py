@@ -34,6 +34,7 @@ def up(
     """Show the plan, ask, converge through Pulumi, and show what stands. Exit 0 done or nothing to do, 1 otherwise."""
     with told_of_faults():
         from engine.cli.audience import TerminalAudience
+        from engine.cli.install import install_with_the_rest
         from engine.cli.screens import show_standing
         from engine.reconcile import passes
         from engine.reconcile.assembly import assemble
@@ -52,11 +53,15 @@ def up(
             progress_line("nothing was changed")
             raise typer.Exit(ExitCode.FAILED)
         show_standing(ports, ending, out(), as_json=output is Output.JSON)
+        # A reviewed plan is applied and nothing beyond it.
+        is_installed = reviewed is not None or install_with_the_rest(
+            workspace, ports.environment, is_approved=yes, is_quiet=output is Output.JSON
+        )
         if ending.has_failed and ending.passes == MOST_PASSES:
             progress_line(f"stopped after {MOST_PASSES} passes with more to do; run it again to go on")
         if ending.last and ending.last.failures:
             for failure in ending.last.failures:
                 show_fault(Fault(failure, "correct the selector, or tag what it is to match"))
             raise typer.Exit(ExitCode.FAILED)
-        if ending.has_failed:
+        if ending.has_failed or not is_installed:
             raise typer.Exit(ExitCode.FAILED)

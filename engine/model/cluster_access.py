@@ -23,7 +23,7 @@ OBSERVING: tuple[AccessRule, ...] = (
     AccessRule(("keda.sh",), ("scaledobjects",), _READ),
     AccessRule(("karpenter.sh",), ("nodeclaims", "nodepools"), _READ),
     # A live Karpenter shows by its lease; its namespace is its own choice.
-    AccessRule(("coordination.k8s.io",), ("leases",), _READ),
+    AccessRule(("coordination.k8s.io",), ("leases",), _READ, ("karpenter-leader-election",)),
 )
 
 ACTING: tuple[AccessRule, ...] = (
