@@ -76,6 +76,7 @@ class Pod:
     started_at: datetime | None = None
     ready_at: datetime | None = None
     images: tuple[str, ...] = ()
+    uid: str = ""
 
     @property
     def is_daemon(self) -> bool:

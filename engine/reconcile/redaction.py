@@ -11,14 +11,14 @@ from engine.model.snapshot import Snapshot
 
 
 def redacted(snapshot: Snapshot) -> Snapshot:
-    """Pod, namespace and owner names become digests and pod labels go; order and equality of names are kept apart."""
+    """Pod, namespace and owner names become digests, labels and uids go; order and equality of names are kept."""
     return evolve(snapshot, pods=tuple(_redacted_pod(pod) for pod in snapshot.pods))
 
 
 def _redacted_pod(pod: Pod) -> Pod:
     key = PodKey(namespace=_pseudonym(pod.key.namespace), name=_pseudonym(pod.key.name))
     owner = Owner(kind=pod.owner.kind, name=_pseudonym(pod.owner.name)) if pod.owner else None
-    return evolve(pod, key=key, owner=owner, labels={})
+    return evolve(pod, key=key, owner=owner, labels={}, uid="")
 
 
 def _pseudonym(name: str) -> str:

@@ -1,0 +1,225 @@
+"""A plan as Kubernetes events on the pods and nodes that it is about."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import UTC, datetime
+
+from attrs import frozen
+
+from engine.model.document import RemovalRecord
+from engine.model.node import Node
+from engine.model.object_event import EventObject, EventReason, EventType, ObjectEvent
+from engine.model.plan import Kept, Launch, Plan, Removal, RemovalPhase, Unplaced
+from engine.model.pod import PodKey
+from engine.model.refusal import (
+    BringUpsFailed,
+    BudgetExhausted,
+    Degraded,
+    DoNotDisrupt,
+    KarpenterOwnsPool,
+    NotInitialized,
+    OfferingsUnavailable,
+    Overdue,
+    PoolPaused,
+    PoolUnknown,
+    Refusal,
+    RemovalCap,
+)
+from engine.model.snapshot import Snapshot
+from engine.report.standing import Standing, standings
+from engine.report.words import counted, refusal_words, stay_words
+
+_REASON_BY_CODE: Mapping[str, EventReason] = {
+    "taint-not-tolerated": EventReason.NO_COMPATIBLE_INSTANCE_TYPES,
+    "requirement-mismatch": EventReason.NO_COMPATIBLE_INSTANCE_TYPES,
+    "no-type-fits": EventReason.NO_COMPATIBLE_INSTANCE_TYPES,
+    "accelerator-not-offered": EventReason.NO_COMPATIBLE_INSTANCE_TYPES,
+    "no-permitted-type": EventReason.NO_COMPATIBLE_INSTANCE_TYPES,
+    "gpu-pool-closed": EventReason.NO_COMPATIBLE_INSTANCE_TYPES,
+    "no-offering": EventReason.NO_COMPATIBLE_INSTANCE_TYPES,
+    "pool-is-static": EventReason.NO_COMPATIBLE_INSTANCE_TYPES,
+    "unsupported-constraint": EventReason.NO_COMPATIBLE_INSTANCE_TYPES,
+    "limit-reached": EventReason.LIMIT_REACHED,
+    "cap-reached": EventReason.LAUNCH_CAP_REACHED,
+    "offerings-unavailable": EventReason.INSUFFICIENT_CAPACITY,
+    "pool-not-ready": EventReason.NODE_CLASS_NOT_READY,
+    "pool-paused": EventReason.POOL_PAUSED,
+    "karpenter-owns-pool": EventReason.OWNED_BY_KARPENTER,
+    "bring-ups-failed": EventReason.BRING_UPS_FAILED,
+    "foundation-busy": EventReason.FOUNDATION_BUSY,
+}
+# These pass by themselves, or are wanted.
+_NORMAL = (
+    EventReason.LAUNCH_CAP_REACHED,
+    EventReason.POOL_PAUSED,
+    EventReason.FOUNDATION_BUSY,
+)
+_POOLS_TOLD = 3
+# The API takes notes of 1 kB.
+_LONGEST = 1000
+
+
+def events_of(snapshot: Snapshot, plan: Plan) -> tuple[ObjectEvent, ...]:
+    """What a plan means for each pod and node that it is about, in their order. A paused plan promises nothing."""
+    uids = {pod.key: pod.uid for pod in snapshot.pods}
+    nodes = {node.name: node for node in snapshot.nodes}
+    told = _Told(plan=plan, uids=uids, nodes=nodes, standing={one.claim.name: one for one in _standing(snapshot, plan)})
+    events = [*told.unplaced(), *told.bindings(), *told.kept()]
+    events += told.held_back() if plan.paused else [*told.nominated(), *told.removals()]
+    return tuple(sorted(events, key=lambda event: (event.about, event.reason.value, event.message)))
+
+
+def _standing(snapshot: Snapshot, plan: Plan) -> tuple[Standing, ...]:
+    return standings(snapshot, plan.ledger)
+
+
+@frozen
+class _Told:
+    plan: Plan
+    uids: Mapping[PodKey, str]
+    nodes: Mapping[str, Node]
+    standing: Mapping[str, Standing]
+
+    def nominated(self) -> Iterator[ObjectEvent]:
+        for launch in self.plan.launches:
+            for pod in launch.pods:
+                yield self._on_pod(pod, EventReason.NOMINATED, f"a new node is planned for it: {_machine(launch)}")
+        bound = {nomination.pod: nomination.node for nomination in self.plan.nominations}
+        for pod, node in bound.items():
+            yield self._on_pod(pod, EventReason.NOMINATED, f"kube-scheduler is told to bind it to node {node}")
+        for placement in self.plan.placements:
+            if placement.pod not in bound:
+                place = f"node {placement.node}" if placement.node else f"{placement.claim}, which is coming,"
+                yield self._on_pod(placement.pod, EventReason.NOMINATED, f"{place} has room for it")
+
+    def held_back(self) -> Iterator[ObjectEvent]:
+        for launch in self.plan.launches:
+            for pod in launch.pods:
+                message = (
+                    f"environment {self.plan.environment} is paused: {self.plan.paused}; "
+                    f"it would get a new {launch.claim.inputs.instance_type}"
+                )
+                yield self._on_pod(pod, EventReason.ENVIRONMENT_PAUSED, message)
+
+    def unplaced(self) -> Iterator[ObjectEvent]:
+        for unplaced in self.plan.unplaced:
+            if unplaced.refusals:
+                reason = _REASON_BY_CODE[unplaced.refusals[0].refusal.code]
+                kind = EventType.NORMAL if reason in _NORMAL else EventType.WARNING
+                yield self._on_pod(unplaced.pod, reason, self._refusals(unplaced), kind)
+
+    def bindings(self) -> Iterator[ObjectEvent]:
+        for difference in self.plan.binding_differences:
+            message = f"kube-scheduler bound it to node {difference.node}; it was planned for {difference.planned}"
+            yield self._on_pod(difference.pod, EventReason.BOUND_ELSEWHERE, message)
+
+    def removals(self) -> Iterator[ObjectEvent]:
+        for removal in self.plan.removals:
+            record = removal.record
+            if record.node is not None:
+                yield from self._on_node(record.node, EventReason.DISRUPTION_TERMINATING, _leaving(removal))
+            for pod in removal.pods if removal.phase is RemovalPhase.MARK else ():
+                why = f"asked to leave node {record.node}: {record.reason.value}, {record.rule}"
+                yield self._on_pod(pod, EventReason.EVICTED, why)
+
+    def kept(self) -> Iterator[ObjectEvent]:
+        for kept in self.plan.kept:
+            if kept.node is not None:
+                yield from self._stays(kept, kept.node)
+
+    def _stays(self, kept: Kept, node: str) -> Iterator[ObjectEvent]:
+        match kept.reason:
+            case NotInitialized():
+                if lacking := self._lacking(kept.claim, node):
+                    yield from self._on_node(node, EventReason.NODE_NOT_INITIALIZED, f"not up yet: {lacking}")
+            case Overdue(milestone=milestone, deadline=deadline):
+                late = f"not {milestone.value} by {_clock(deadline)}"
+                yield from self._on_node(node, EventReason.NODE_NOT_INITIALIZED, late, EventType.WARNING)
+            case Degraded():
+                words = stay_words(kept.reason, self.plan.decided_at)
+                yield from self._on_node(node, EventReason.NODE_DEGRADED, words, EventType.WARNING)
+            case BudgetExhausted() | DoNotDisrupt() | RemovalCap() | PoolPaused() | KarpenterOwnsPool() | PoolUnknown():
+                words = stay_words(kept.reason, self.plan.decided_at)
+                yield from self._on_node(node, EventReason.DISRUPTION_BLOCKED, words)
+
+    def _lacking(self, claim: str, node_name: str) -> str:
+        """What a node lacks before pods can use it all."""
+        one, node = self.standing.get(claim), self.nodes.get(node_name)
+        if one is None or node is None:
+            return ""
+        startup = {taint.key for taint in one.claim.startup_taints}
+        tainted = sorted({taint.key for taint in node.taints} & startup)
+        return ", ".join(
+            [
+                *(["the node is not ready"] if not node.ready else []),
+                *([f"startup taints {', '.join(tainted)}"] if tainted else []),
+                *(
+                    f"{node.allocatable.amount(resource)} of {one.claim.capacity.amount(resource)} {resource}"
+                    for resource in one.claim.capacity.accelerators()
+                    if node.allocatable.amount(resource) < one.claim.capacity.amount(resource)
+                ),
+            ]
+        )
+
+    def _refusals(self, unplaced: Unplaced) -> str:
+        by_words: dict[str, list[str]] = {}
+        for each in unplaced.refusals:
+            by_words.setdefault(_lasting(each.refusal, self.plan.decided_at), []).append(each.node_pool or "any pool")
+        told = list(by_words.items())
+        left = sum(len(pools) for _, pools in told[_POOLS_TOLD:])
+        further = [f"and {counted(left, 'further pool')}"] if left else []
+        return "; ".join([*(f"{', '.join(pools)}: {words}" for words, pools in told[:_POOLS_TOLD]), *further])
+
+    def _on_pod(
+        self, pod: PodKey, reason: EventReason, message: str, kind: EventType = EventType.NORMAL
+    ) -> ObjectEvent:
+        about = EventObject("Pod", pod.namespace, pod.name, self.uids.get(pod, ""))
+        return ObjectEvent(about, reason, kind, _short(message))
+
+    def _on_node(
+        self, node: str, reason: EventReason, message: str, kind: EventType = EventType.NORMAL
+    ) -> Iterable[ObjectEvent]:
+        """Nothing about a node that is gone. Kubelets give a node's name for its uid, and so kubectl looks for it."""
+        if node in self.nodes:
+            yield ObjectEvent(EventObject("Node", "", node, node), reason, kind, _short(message))
+
+
+def _machine(launch: Launch) -> str:
+    inputs = launch.claim.inputs
+    return (
+        f"{launch.claim.name} ({inputs.instance_type} in {inputs.zone}, {inputs.capacity_type}, "
+        f"{launch.claim.usd_per_hour})"
+    )
+
+
+def _leaving(removal: Removal) -> str:
+    record: RemovalRecord = removal.record
+    doing = "cordoned and draining" if removal.phase is RemovalPhase.MARK else "terminating"
+    use = record.budget
+    parts = [
+        f"{doing}: {record.reason.value}, {record.rule}",
+        *([f"budget {use.budget} ({use.used} of {use.allowed})"] if use is not None else []),
+        *([f"{counted(len(removal.pods), 'pod')} to move"] if removal.pods else []),
+        f"saves {record.usd_per_hour}",
+    ]
+    return "; ".join(parts)
+
+
+def _lasting(refusal: Refusal, now: datetime) -> str:
+    """A refusal's words with a moment in place of the time that is left: that would differ in each pass."""
+    match refusal:
+        case OfferingsUnavailable(offerings=offerings, until=until, last_code=code):
+            return f"{counted(offerings, 'offering')} out after {code}, the first until {_clock(until)}"
+        case BringUpsFailed(failures=failures, until=until):
+            again = f"the next try at {_clock(until)}"
+            return f"{counted(failures, 'machine')} in a row did not come up in time; {again}"
+    return refusal_words(refusal, now)
+
+
+def _clock(moment: datetime) -> str:
+    return f"{moment.astimezone(UTC):%H:%M:%S} UTC"
+
+
+def _short(message: str) -> str:
+    return message if len(message) <= _LONGEST else message[: _LONGEST - 1] + "…"
