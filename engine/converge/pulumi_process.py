@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent import futures
@@ -15,7 +16,7 @@ from typing import IO
 
 import grpc
 import pulumi
-from attrs import frozen
+from attrs import field, frozen
 from pulumi.automation import _server as sdk_server
 from pulumi.runtime._grpc_settings import _GRPC_CHANNEL_OPTIONS
 from pulumi.runtime.proto import language_pb2_grpc
@@ -25,7 +26,8 @@ from engine.converge.events import Event, EventReader, Told
 Program = Callable[[], None]
 OnEvent = Callable[[Event], None]
 
-POLL_SECONDS = 0.05
+# While an update is young its events are worth having at once; a machine's boot takes minutes.
+POLL_SECONDS, EARLY_POLL_SECONDS, EARLY_SECONDS = 0.05, 0.01, 3.0
 PARALLEL_STEPS = 32
 # Waits, not work: an operation stands still while a machine boots. 4 threads serve the engine's few calls.
 SERVER_THREADS = 4
@@ -40,19 +42,66 @@ _ALWAYS = {
     # A copy of the whole state for every update would fill the disk of a loop; the newest one is kept anyway.
     "PULUMI_DIY_BACKEND_DISABLE_CHECKPOINT_BACKUPS": "true",
 }
+# The CLI lives for seconds and collects garbage on the cores that it works on: without, it is up a third sooner. The
+# limit, at which it collects all the same, is beyond what a state of a thousand machines takes.
+_NO_COLLECTING = {"GOGC": "off", "GOMEMLIMIT": "384MiB"}
+
+
+class Interrupts:
+    """A person's wish to stop, told to every CLI process of a session, whichever thread watches it."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._processes: set[subprocess.Popen[bytes]] = set()
+        self.count = 0
+
+    def interrupt(self) -> None:
+        """The first lets the steps in flight finish, the second aborts them; a third is a person in despair."""
+        with self._lock:
+            self.count += 1
+            for process in self._processes:
+                _interrupt(process, self.count)
+
+    @contextlib.contextmanager
+    def reaching(self, process: subprocess.Popen[bytes]) -> Iterator[None]:
+        """Let interrupts reach the process; those of a moment ago, too."""
+        with self._lock:
+            self._processes.add(process)
+            if self.count:
+                _interrupt(process, self.count)
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._processes.discard(process)
+
+
+def _nothing_attached() -> Mapping[str, str]:
+    return {}
 
 
 @frozen
 class PulumiCli:
-    """How the CLI is called for one project: `variables` are a whole environment, PATH and credentials included."""
+    """How the CLI is called for one project: `variables` are a whole environment, PATH and credentials included.
+
+    `attached` is asked before each operation for the variables that let engines use a plugin that runs already, none
+    where each is to start its own. Once `interrupts` were called no operation begins any more.
+    """
 
     program: Path
     project: Path
     variables: Mapping[str, str]
+    attached: Callable[[], Mapping[str, str]] = _nothing_attached
+    interrupts: Interrupts = field(factory=Interrupts)
 
     def child_environment(self) -> dict[str, str]:
         kept = {name: value for name, value in self.variables.items() if name not in _NOT_INHERITED}
         return {**kept, **_ALWAYS}
+
+    def operating_environment(self) -> dict[str, str]:
+        """The same for an operation. A plugin that the engine starts would inherit the collector's settings."""
+        attached = self.attached()
+        return {**(_NO_COLLECTING if attached else {}), **self.child_environment(), **attached}
 
 
 @frozen
@@ -97,8 +146,10 @@ def run_operation(
     The child has a process group of its own, so that Ctrl-C reaches it through us and once: the first lets steps
     in flight finish, the second aborts. There is no time limit: killing a launch orphans a machine.
     Events reach `on_event` in this thread, in order; a fault in it is swallowed, since the outcome matters more.
-    Raises OSError when there is no such CLI.
+    Raises OSError when there is no such CLI, KeyboardInterrupt when the session was interrupted before.
     """
+    if cli.interrupts.count:
+        raise KeyboardInterrupt
     with contextlib.ExitStack() as held:
         scratch = Path(held.enter_context(tempfile.TemporaryDirectory(prefix="nodewright-")))
         log, output, errors = scratch / "events", scratch / "output", scratch / "errors"
@@ -111,15 +162,15 @@ def run_operation(
             process = subprocess.Popen(
                 command,
                 cwd=cli.project,
-                env=cli.child_environment(),
+                env=cli.operating_environment(),
                 stdin=subprocess.DEVNULL,
                 stdout=out,
                 stderr=err,
                 start_new_session=True,
             )
         reader = EventReader()
-        with log.open(encoding="utf-8") as lines:
-            was_interrupted = _watch(process, _Tail(lines), reader, on_event)
+        with log.open(encoding="utf-8") as lines, cli.interrupts.reaching(process):
+            was_interrupted = _watch(process, _Tail(lines), reader, on_event) or cli.interrupts.count > 0
         return Finished(
             process.returncode,
             output.read_text(encoding="utf-8", errors="replace"),
@@ -148,6 +199,7 @@ def _watch(process: subprocess.Popen[bytes], tail: _Tail, reader: EventReader, o
     """Read events until the process has ended; whether it was interrupted by a person."""
     interrupts = 0
     is_over = False
+    early_until = time.monotonic() + EARLY_SECONDS
     while not is_over:
         try:
             is_over = process.poll() is not None
@@ -157,22 +209,21 @@ def _watch(process: subprocess.Popen[bytes], tail: _Tail, reader: EventReader, o
                     with contextlib.suppress(Exception):
                         on_event(event)
             if not is_over:
-                time.sleep(POLL_SECONDS)
+                time.sleep(EARLY_POLL_SECONDS if time.monotonic() < early_until else POLL_SECONDS)
         except KeyboardInterrupt:
             interrupts += 1
             is_over = False
-            # The first lets the steps in flight finish, the second aborts them; a third is a person in despair.
-            _signal_group(process, signal.SIGINT if interrupts < 3 else signal.SIGKILL)
+            _interrupt(process, interrupts)
     return interrupts > 0
 
 
-def _signal_group(process: subprocess.Popen[bytes], number: signal.Signals) -> None:
-    """To the CLI alone: its plugins are told by it when to stop; a kill goes to all of them."""
+def _interrupt(process: subprocess.Popen[bytes], time_round: int) -> None:
+    """Twice to the CLI alone, which tells its plugins when to stop; then a kill, to all of them."""
     with contextlib.suppress(ProcessLookupError):
-        if number is signal.SIGKILL:
-            os.killpg(process.pid, number)
+        if time_round < 3:
+            process.send_signal(signal.SIGINT)
         else:
-            process.send_signal(number)
+            os.killpg(process.pid, signal.SIGKILL)
 
 
 class _LogToEngine:

@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import socket
 from collections.abc import Callable, Sequence
 
-from attrs import frozen
+from attrs import Factory, field, frozen
 
-from engine.converge.faults import CliMissing, LockHolder, StackLocked, StackMissing, StateDamaged, fault_of
+from engine.converge.faults import (
+    CliMissing,
+    LockHolder,
+    PulumiFailed,
+    StackLocked,
+    StackMissing,
+    StateDamaged,
+    fault_of,
+)
 from engine.converge.pulumi_process import (
     PARALLEL_STEPS,
     Finished,
@@ -21,6 +30,7 @@ from engine.converge.pulumi_process import (
 )
 from engine.converge.state import StackState, parse_state
 from engine.converge.state_backup import take_up_backup
+from engine.converge.state_file import StateFile
 from engine.model.fault import Fault
 
 
@@ -30,6 +40,12 @@ class PulumiStack:
 
     cli: PulumiCli
     name: str
+    _file: StateFile = field(
+        init=False,
+        eq=False,
+        repr=False,
+        default=Factory(lambda self: StateFile(self.cli.variables, self.name), takes_self=True),
+    )
 
     def exists(self) -> bool:
         """Raises Fault when the backend cannot answer."""
@@ -45,19 +61,34 @@ class PulumiStack:
             self._quietly(["stack", "init", self.name, "--no-select"], "creating stack " + self.name)
 
     def state(self) -> StackState:
-        """A file that a killed run left cut off is replaced by Pulumi's backup of it, where that is on this machine.
+        """Read from the backend's file where that is on this machine, else told by the CLI. Raises as `exported`."""
+        return self._file.state() or self.exported()
+
+    def exported(self) -> StackState:
+        """The state as the CLI tells it, which finds out on the way whether the stack can be used at all.
+
+        A file that a killed run left cut off is replaced by Pulumi's backup of it, where that is on this machine.
 
         Raises StackMissing, WrongPassphrase, BackendUnreachable, CliMissing, StateDamaged, StateUnreadable,
         PulumiFailed.
         """
         try:
-            return self._exported()
+            return self._told_by_cli()
         except StateDamaged:
             if not take_up_backup(self.cli.variables, self.name, is_dead):
                 raise
-            return self._exported()
+            return self._told_by_cli()
 
-    def _exported(self) -> StackState:
+    def siblings(self) -> tuple[str, ...]:
+        """The names of all stacks of this project in the backend. Raises as `exported`."""
+        done = self._quietly(["stack", "ls", "--json"], "listing the stacks")
+        try:
+            listed = [str(one["name"]) for one in json.loads(done.output)]
+        except (ValueError, KeyError, TypeError) as error:
+            raise PulumiFailed(f"`pulumi stack ls --json` told of no list of stacks: {error}", ()) from None
+        return tuple(sorted(name.rsplit("/", 1)[-1] for name in listed))
+
+    def _told_by_cli(self) -> StackState:
         done = self._quietly(["stack", "export", "--stack", self.name], f"reading the state of stack {self.name}")
         return parse_state(self.name, done.output)
 

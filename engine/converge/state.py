@@ -106,6 +106,14 @@ def parse_state(stack: str, exported: str) -> StackState:
     """Raises StateUnreadable."""
     try:
         raw = json.loads(exported)
+    except ValueError as error:
+        raise _unreadable(stack, error) from None
+    return state_of_export(stack, raw)
+
+
+def state_of_export(stack: str, raw: Mapping[str, Any]) -> StackState:
+    """The state of an export that was read already. Raises StateUnreadable."""
+    try:
         deployment = raw["deployment"]
         found = [_resource(one) for one in deployment.get("resources") or []]
         pending = tuple(
@@ -115,16 +123,20 @@ def parse_state(stack: str, exported: str) -> StackState:
             for one in deployment.get("pending_operations") or []
         )
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise StateUnreadable(
-            f"the state of stack {stack!r} cannot be read: {type(error).__name__}: {error}",
-            f"see `pulumi stack export --stack {stack}`; `pulumi stack history` shows what changed it last",
-        ) from None
+        raise _unreadable(stack, error) from None
     return StackState(
         stack=stack,
         resources={one.urn: one for one in found if not one.is_condemned},
         condemned=tuple(one for one in found if one.is_condemned),
         pending=pending,
         raw=raw,
+    )
+
+
+def _unreadable(stack: str, error: Exception) -> StateUnreadable:
+    return StateUnreadable(
+        f"the state of stack {stack!r} cannot be read: {type(error).__name__}: {error}",
+        f"see `pulumi stack export --stack {stack}`; `pulumi stack history` shows what changed it last",
     )
 
 

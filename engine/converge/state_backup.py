@@ -10,9 +10,9 @@ import json
 import os
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from urllib.parse import unquote, urlsplit
 
 from engine.converge.faults import LockHolder
+from engine.converge.state_file import backend_folder
 
 
 def take_up_backup(variables: Mapping[str, str], stack: str, is_dead: Callable[[LockHolder], bool]) -> bool:
@@ -22,7 +22,7 @@ def take_up_backup(variables: Mapping[str, str], stack: str, is_dead: Callable[[
     machine, where the file is whole after all, or while a process that may live holds the stack's lock: its own write
     may be what was read half-way.
     """
-    backend = _folder(variables.get("PULUMI_BACKEND_URL", ""))
+    backend = backend_folder(variables)
     if backend is None or any(not is_dead(holder) for holder in _holders(backend, stack)):
         return False
     files = list((backend / "stacks").glob(f"*/{stack}.json"))
@@ -35,11 +35,6 @@ def take_up_backup(variables: Mapping[str, str], stack: str, is_dead: Callable[[
         unfinished.write_bytes(backup.read_bytes())
         os.replace(unfinished, damaged)
     return True
-
-
-def _folder(url: str) -> Path | None:
-    parts = urlsplit(url)
-    return Path(unquote(parts.path)) / ".pulumi" if parts.scheme == "file" and parts.path else None
 
 
 def _holders(backend: Path, stack: str) -> Iterator[LockHolder]:
