@@ -1,8 +1,8 @@
 """What the sandbox adds in front of moto's EC2: the parts of AWS's behaviour that moto has not.
 
-Client tokens that are honoured, instance types that must exist, the EKS image parameters, injected faults, and a
-log of what was asked. Everything else goes to moto, one request at a time, since its tables are not made for
-threads.
+Client tokens that are honoured, instance types that must exist, the EKS image parameters, injected faults, a log of
+what was asked, and when each launch was asked for (`GET /nodewright/launches`). Everything else goes to moto, one
+request at a time, since its tables are not made for threads.
 """
 
 import hashlib
@@ -20,11 +20,13 @@ from typing import Any
 from urllib.parse import parse_qsl
 from xml.sax.saxutils import escape
 
-from attrs import frozen
+from attrs import asdict, frozen
 
+from engine.model import labels
 from engine.sandbox.faults import Call, Effects, FaultBook, FaultFileError, Refusal
 
 BOOT_PATH = "/_nodewright/boot"
+LAUNCHES_PATH = "/nodewright/launches"
 
 DATA = Path(__file__).with_name("data")
 
@@ -81,6 +83,31 @@ class RequestLog:
             self._file.flush()
 
 
+@frozen
+class ReceivedLaunch:
+    """One RunInstances request: its claim tag, empty without one, and when it came, in seconds of the wall clock."""
+
+    claim: str
+    received_at: float
+
+
+class LaunchTimes:
+    """Every RunInstances request since the server started, in the order received, whatever became of it."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._received: list[ReceivedLaunch] = []
+
+    def note(self, request: Request, received_at: float) -> None:
+        launch = ReceivedLaunch(tag_of(request.form, labels.TAG_CLAIM), received_at)
+        with self._lock:
+            self._received.append(launch)
+
+    def told(self) -> Answer:
+        with self._lock:
+            return json_answer([asdict(one) for one in self._received])
+
+
 class Ec2Application:
     """The WSGI application: `moto` behind the sandbox's additions."""
 
@@ -91,14 +118,21 @@ class Ec2Application:
         self._log = log
         self._one_at_a_time = threading.Lock()
         self._launched: dict[str, tuple[str, Answer]] = {}
+        self._launch_times = LaunchTimes()
         self._known_types = known_instance_types()
         self._image_parameters = image_parameters()
 
     def __call__(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
+        received_at = time.time()
         if environ.get("PATH_INFO") == BOOT_PATH:
             answer = json_answer({"boot_id": self._boot_id, "pid": os.getpid()})
+        elif environ.get("PATH_INFO") == LAUNCHES_PATH:
+            answer = self._launch_times.told()
         else:
-            answer = self._answer(environ, read_request(environ))
+            request = read_request(environ)
+            if request.action == "RunInstances":
+                self._launch_times.note(request, received_at)
+            answer = self._answer(environ, request)
         start_response(answer.status, [*answer.headers, ("Content-Length", str(len(answer.body)))])
         return [answer.body]
 
@@ -221,6 +255,14 @@ def offering(form: Mapping[str, str], region: str) -> tuple[str, str, str]:
     in_zones = (zone for zone, subnets in ec2.subnets.items() if subnet in subnets)
     zone = form.get("Placement.AvailabilityZone") or next(in_zones, "")
     return instance_type, zone, _capacity_type(form, template)
+
+
+def tag_of(form: Mapping[str, str], key: str) -> str:
+    """A tag that a RunInstances request gives its instances; empty where it gives none of that key."""
+    for name, value in form.items():
+        if value == key and re.fullmatch(r"TagSpecification\.\d+\.Tag\.\d+\.Key", name):
+            return form.get(name.removesuffix("Key") + "Value", "")
+    return ""
 
 
 def _capacity_type(form: Mapping[str, str], template: Mapping[str, Any]) -> str:
