@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from attrs import evolve
 
 from engine.model.catalog import Offering
-from engine.model.ledger import Ledger, Unavailable
+from engine.model.ledger import FailedBringUps, Ledger, Unavailable
 
 FIRST_BACK_OFF = timedelta(minutes=3)
 LONGEST_BACK_OFF = timedelta(minutes=60)
@@ -24,6 +24,14 @@ QUOTA_CODES = frozenset(
         "VcpuLimitExceeded",
     }
 )
+
+
+# Ours, told as a refusal is: the offering's machine came, and did not become a node in time.
+NOT_INITIALIZED = "NotInitialized"
+
+# After so many machines of one pool in a row that did not come up, the pool launches nothing for a while.
+BRING_UPS_IN_A_ROW = 3
+_BRING_UPS_FORGOTTEN = timedelta(hours=6)
 
 
 def is_quota(code: str) -> bool:
@@ -51,15 +59,42 @@ def with_refusal(ledger: Ledger, offering_key: str, code: str, now: datetime) ->
 
 
 def with_launch(ledger: Ledger, offering_key: str) -> Ledger:
-    """The ledger after the offering gave a machine: its refusals count no more."""
+    """The ledger after the offering gave a machine: its refusals count no more. That its last machine did not come up
+    counts until one does."""
+    barred = ledger.unavailable.get(offering_key)
+    return ledger if barred is None or barred.code == NOT_INITIALIZED else _without(ledger, offering_key)
+
+
+def with_bring_up(ledger: Ledger, offering_key: str, node_pool: str) -> Ledger:
+    """The ledger after a machine of the offering came up: neither the offering nor the pool has failures any more."""
+    ledger = _without(ledger, offering_key)
+    if node_pool not in ledger.bring_ups:
+        return ledger
+    return evolve(ledger, bring_ups={pool: each for pool, each in ledger.bring_ups.items() if pool != node_pool})
+
+
+def with_failed_bring_up(ledger: Ledger, offering_key: str, node_pool: str, now: datetime) -> Ledger:
+    """The ledger after a machine did not come up in time: its offering is out for a while, as after a refusal, and its
+    pool has one more failure in a row."""
+    ledger = with_refusal(ledger, offering_key, NOT_INITIALIZED, now)
+    before = ledger.bring_ups.get(node_pool)
+    failed = before.failures + 1 if before is not None else 1
+    tried = FailedBringUps(failures=failed, until=now + back_off(failed))
+    return evolve(ledger, bring_ups={**ledger.bring_ups, node_pool: tried})
+
+
+def _without(ledger: Ledger, offering_key: str) -> Ledger:
     kept = {key: barred for key, barred in ledger.unavailable.items() if key != offering_key}
     return evolve(ledger, unavailable=kept) if len(kept) < len(ledger.unavailable) else ledger
 
 
 def pruned(ledger: Ledger, now: datetime) -> Ledger:
-    """Without the offerings whose back-off ended so long ago that their refusals say nothing any more."""
+    """Without the offerings and the pools whose back-off ended so long ago that their failures say nothing any more."""
     kept = {key: barred for key, barred in ledger.unavailable.items() if not _is_forgotten(barred, now)}
-    return evolve(ledger, unavailable=kept) if len(kept) < len(ledger.unavailable) else ledger
+    pools = {pool: each for pool, each in ledger.bring_ups.items() if now < each.until + _BRING_UPS_FORGOTTEN}
+    if (len(kept), len(pools)) == (len(ledger.unavailable), len(ledger.bring_ups)):
+        return ledger
+    return evolve(ledger, unavailable=kept, bring_ups=pools)
 
 
 def back_off(refusals: int) -> timedelta:

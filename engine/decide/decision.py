@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import UTC, datetime
 
 from attrs import evolve
 
+from engine.decide.bring_up import BringUp, bring_ups
 from engine.decide.departures import departures, machines
 from engine.decide.fleet import Fleet, match
 from engine.decide.foundation import foundation, has_changed
+from engine.decide.held_launches import without_held
 from engine.decide.launches import Launches, launches
 from engine.decide.losses import lessons, losses
 from engine.decide.memory import next_ledger
+from engine.decide.nominations import binding_differences, next_planned, nominations, reservations
 from engine.decide.options import Market
 from engine.decide.pools import pool_states, standing_nodes
 from engine.decide.room import existing_nodes
@@ -22,6 +26,7 @@ from engine.model.environment import Environment
 from engine.model.ledger import Ledger
 from engine.model.money import total
 from engine.model.plan import Plan, Removal, RemovalPhase
+from engine.model.pod import Pod
 from engine.model.policy import Policy
 from engine.model.snapshot import Snapshot
 from engine.scheduling.problem import Problem
@@ -38,17 +43,21 @@ def decide(snapshot: Snapshot, policy: Policy, catalog: Catalog, environment: En
     is, and document version 0 where none is published.
     """
     fleet = match(snapshot)
+    brought = bring_ups(fleet, policy, snapshot)
     lost = losses(fleet, snapshot)
     gone = tuple(removal.record.claim for removal in lost)
-    learned = lessons(fleet, lost, snapshot)
+    learned = lessons(fleet, lost, brought, snapshot)
+    waiting = tuple(pod for pod in snapshot.pods if pod.is_waiting)
 
-    solution = solve(_problem(fleet, gone, learned, snapshot, policy, catalog, environment))
-    known = machines(fleet, gone, solution.placements, policy, snapshot)
-    leaving = departures(fleet, lost, known, environment.caps.removals, snapshot)
-    new = launches(solution.new_nodes, snapshot, policy, environment)
+    solution = solve(_problem(fleet, brought, gone, learned, waiting, snapshot, policy, catalog, environment))
+    known = machines(brought, gone, solution.placements, policy, snapshot)
+    leaving = departures(fleet, lost, brought, known, environment.caps.removals, snapshot)
+    new = launches(solution.new_nodes, fleet, snapshot, policy, environment)
+    answers = without_held(solution, new.held, policy, environment)
 
     document, foundation_changes = _document(fleet, leaving.removals, new, snapshot, policy, environment)
     published = snapshot.document
+    planned = next_planned(learned, waiting, solution.placements, new.launches, document.claims)
     plan = Plan(
         environment=environment.name,
         decided_at=snapshot.taken_at,
@@ -59,39 +68,45 @@ def decide(snapshot: Snapshot, policy: Policy, catalog: Catalog, environment: En
         removals=leaving.removals,
         kept=leaving.kept,
         placements=tuple(sorted(solution.placements, key=lambda each: each.pod)),
-        unplaced=tuple(sorted(solution.unplaced, key=lambda each: each.pod)),
-        base_shortfalls=tuple(sorted(solution.base_shortfalls, key=lambda each: each.node_pool)),
-        limits=tuple(sorted(solution.limits, key=lambda each: (each.node_pool, each.resource))),
+        unplaced=tuple(sorted(answers.unplaced, key=lambda each: each.pod)),
+        base_shortfalls=tuple(sorted(answers.base_shortfalls, key=lambda each: each.node_pool)),
+        limits=tuple(sorted(answers.limits, key=lambda each: (each.node_pool, each.resource))),
         usd_per_hour_before=total(claim.usd_per_hour for claim in published.claims) if published else total(()),
         usd_per_hour_after=total(claim.usd_per_hour for claim in document.claims),
         document=document,
         foundation_changes=foundation_changes,
-        ledger=next_ledger(learned, fleet, known, document, snapshot),
+        ledger=next_ledger(learned, fleet, brought, known, document, planned, snapshot),
+        nominations=nominations(solution.placements, waiting),
+        binding_differences=binding_differences(fleet, snapshot),
+        paused=environment.paused or snapshot.paused,
     )
     return _sealed(plan, changed=document is not published)
 
 
 def _problem(
     fleet: Fleet,
+    brought: Mapping[str, BringUp],
     gone: tuple[str, ...],
     learned: Ledger,
+    waiting: tuple[Pod, ...],
     snapshot: Snapshot,
     policy: Policy,
     catalog: Catalog,
     environment: Environment,
 ) -> Problem:
     """What is asked of the scheduler. Where nobody wants a node, only limits are looked up: most passes are such."""
-    waiting = tuple(pod for pod in snapshot.pods if pod.is_waiting)
-    standing = standing_nodes(fleet, gone)
+    standing = standing_nodes(fleet, gone, brought)
     wanted = bool(waiting) or any(standing.get(pool.name, 0) < pool.base_nodes for pool in policy.node_pools)
     market = Market(catalog, environment, snapshot, learned)
+    existing = existing_nodes(fleet, brought, gone, snapshot, catalog) if wanted else ()
     return Problem(
         pods=waiting,
-        existing=existing_nodes(fleet, gone, snapshot, catalog) if wanted else (),
-        pools=pool_states(fleet, gone, policy, environment, market, with_options=wanted),
+        existing=existing,
+        pools=pool_states(fleet, brought, gone, policy, environment, market, learned, snapshot, with_options=wanted),
         daemon_sets=snapshot.daemon_sets,
         caps=environment.caps,
         unavailable=learned.unavailable,
+        reservations=reservations(waiting, existing, fleet, learned),
     )
 
 
@@ -103,7 +118,11 @@ def _document(
     policy: Policy,
     environment: Environment,
 ) -> tuple[DesiredDocument, bool]:
-    """The document that this plan proposes, and whether its foundation is another than the published one's."""
+    """The document that this plan proposes, and whether its foundation is another than the published one's.
+
+    While the main stack is busy the foundation stays as it is: launches that would change it are held already, and what
+    could be cleaned up waits.
+    """
     published = snapshot.document
     released = [removal.record for removal in removals if removal.phase is RemovalPhase.RELEASE]
     leaves = {record.claim for record in released}
@@ -111,6 +130,8 @@ def _document(
     claims = (*staying, *(launch.claim for launch in new.launches))
     base = foundation(claims, new.templates, published, policy, environment)
     changes = has_changed(base, published)
+    if environment.name in snapshot.busy_stacks:
+        base, changes = published.foundation if published else base, False
     if not (released or new.launches or changes):
         return published or _nothing(environment, base), False
     carried = [leaving.record for leaving in fleet.leaving]

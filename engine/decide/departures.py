@@ -6,14 +6,17 @@ from collections.abc import Iterable, Mapping
 
 from attrs import frozen
 
+from engine.decide.bring_up import BringUp
+from engine.decide.failures import failures
 from engine.decide.fleet import Fleet, Sighting
+from engine.decide.pools import held
 from engine.disruption.budgets import PoolStanding
 from engine.disruption.candidates import choose
 from engine.disruption.empty import empties
 from engine.disruption.machine import Machine
-from engine.model.plan import Kept, Placement, Removal
+from engine.model.plan import Kept, Placement, Removal, RemovalPhase
 from engine.model.policy import DisruptionReason, NodePool, Policy
-from engine.model.refusal import PoolUnknown, StayReason
+from engine.model.refusal import KarpenterOwnsPool, PoolPaused, PoolUnknown, StayReason
 from engine.model.snapshot import Snapshot
 
 
@@ -26,7 +29,11 @@ class Departures:
 
 
 def machines(
-    fleet: Fleet, lost: Iterable[str], placements: Iterable[Placement], policy: Policy, snapshot: Snapshot
+    brought: Mapping[str, BringUp],
+    lost: Iterable[str],
+    placements: Iterable[Placement],
+    policy: Policy,
+    snapshot: Snapshot,
 ) -> tuple[Machine, ...]:
     """The claims of known pools as disruption sees them, in claim order; those that are lost are no machines."""
     gone = frozenset(lost)
@@ -35,43 +42,66 @@ def machines(
     for placement in placements:
         if placement.claim is not None:
             planned[placement.claim] = planned.get(placement.claim, 0) + 1
+    holds = {pool.name: held(pool, snapshot.karpenter) for pool in policy.node_pools}
     return tuple(
-        _machine(sighting, pools[sighting.claim.node_pool], planned.get(sighting.claim.name, 0), snapshot)
-        for sighting in fleet.sightings
-        if sighting.claim.name not in gone and sighting.claim.node_pool in pools
+        _machine(each, pools[pool], planned.get(name, 0), holds[pool], snapshot)
+        for name, each in brought.items()
+        if name not in gone and (pool := each.sighting.claim.node_pool) in pools
     )
 
 
 def departures(
-    fleet: Fleet, lost: tuple[Removal, ...], known: tuple[Machine, ...], cap: int, snapshot: Snapshot
+    fleet: Fleet,
+    lost: tuple[Removal, ...],
+    brought: Mapping[str, BringUp],
+    known: tuple[Machine, ...],
+    cap: int,
+    snapshot: Snapshot,
 ) -> Departures:
-    """Ask each reason, then let go what base capacity, budgets and the cap allow."""
+    """What failed goes first, under the cap; then each reason is asked, and base capacity and budgets are too."""
     now = snapshot.taken_at
-    found = empties(known, now)
+    failed = failures((brought[each.claim.name] for each in known if each.held is None), cap=cap, released=len(lost))
+    failing = {removal.record.claim for removal in failed.removals} | failed.stays.keys()
+    found = empties((machine for machine in known if machine.claim.name not in failing), now)
     standings = _standings(fleet, lost, known)
-    choice = choose(found.candidates, standings, cap=cap, released=len(lost), now=now)
-    stays = {**found.stays, **choice.stays}
-    going = {removal.record.claim for removal in (*lost, *choice.removals)}
+    choice = choose(
+        found.candidates,
+        standings,
+        cap=cap,
+        marked=failed.count(RemovalPhase.MARK),
+        released=len(lost) + failed.count(RemovalPhase.RELEASE),
+        now=now,
+    )
+    stays = {**found.stays, **choice.stays, **failed.stays}
+    removals = (*lost, *failed.removals, *choice.removals)
+    going = {removal.record.claim for removal in removals}
     kept = (
         _kept(sighting, stays.get(sighting.claim.name) or PoolUnknown(node_pool=sighting.claim.node_pool))
         for sighting in fleet.sightings
         if sighting.claim.name not in going
     )
-    return Departures(
-        removals=tuple(sorted((*lost, *choice.removals), key=lambda each: each.record.claim)), kept=tuple(kept)
-    )
+    return Departures(removals=tuple(sorted(removals, key=lambda each: each.record.claim)), kept=tuple(kept))
 
 
-def _machine(sighting: Sighting, pool: NodePool, planned: int, snapshot: Snapshot) -> Machine:
+def _machine(
+    brought: BringUp,
+    pool: NodePool,
+    planned: int,
+    holds: PoolPaused | KarpenterOwnsPool | None,
+    snapshot: Snapshot,
+) -> Machine:
+    sighting = brought.sighting
     return Machine(
         claim=sighting.claim,
         pool=pool,
         node=sighting.node,
-        is_initialized=sighting.is_initialized,
+        is_initialized=brought.is_initialized,
         workload=tuple(pod.key for pod in sighting.pods if not pod.is_daemon),
         guarded_by=next((pod.key for pod in sighting.pods if pod.do_not_disrupt), None),
         planned=planned,
         empty_since=snapshot.ledger.empty_since.get(sighting.claim.name),
+        held=KarpenterOwnsPool(node_pool=pool.name) if sighting.is_karpenters else holds,
+        trouble=brought.trouble,
     )
 
 
@@ -79,8 +109,8 @@ def _standings(fleet: Fleet, lost: Iterable[Removal], known: Iterable[Machine]) 
     """How each pool stands, as budgets count it.
 
     Machines that left before and may still run, and those that are lost, are out; a launch that was refused never was
-    in. A node that came up only now counts as out until it is initialized, as one does that fell ill: from outside the
-    two look alike.
+    in, nor was a machine that failed before it had a node. A node that came up only now counts as out until it is
+    initialized, as one does that fell ill: from outside the two look alike.
     """
     base: dict[str, int] = {}
     out: dict[str, int] = {}
@@ -97,7 +127,8 @@ def _standings(fleet: Fleet, lost: Iterable[Removal], known: Iterable[Machine]) 
             add(serving if machine.serves else out, machine.pool.name)
     left_before = [leaving.record for leaving in fleet.leaving if leaving.may_run]
     for record in (*left_before, *(removal.record for removal in lost)):
-        if record.reason is not DisruptionReason.LAUNCH_REFUSED:
+        had_no_node = record.reason is DisruptionReason.NOT_INITIALIZED and record.node is None
+        if record.reason is not DisruptionReason.LAUNCH_REFUSED and not had_no_node:
             add(base, record.node_pool)
             add(out, record.node_pool)
     return {

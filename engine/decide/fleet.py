@@ -6,27 +6,23 @@ Absence proves nothing here: an instance or node that the snapshot lacks may be 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import datetime, timedelta
 
 from attrs import frozen
 
+from engine.model import labels
 from engine.model.claim import Claim
-from engine.model.constraint import Taint
+from engine.model.constraint import Taint, TaintEffect
 from engine.model.document import RemovalRecord
 from engine.model.node import Instance, Node
 from engine.model.pod import Pod
 from engine.model.policy import DisruptionReason
-from engine.model.quantity import CPU, MEMORY, PODS, Resources
-from engine.model.snapshot import Snapshot
-
-# A node that is younger counts as what it will be, although it is not ready or its devices have not shown up: Karpenter
-# gives a machine as long to register (nodeclaim/lifecycle). Later it counts as what it is.
-GRACE = timedelta(minutes=15)
+from engine.model.quantity import CPU, MEMORY, PODS
+from engine.model.snapshot import KarpenterFacts, Snapshot
 
 # Taints that Kubernetes and Karpenter put on a node until it is up; no pod tolerates them, and none has to.
 EPHEMERAL_TAINTS = frozenset(
     {
-        "karpenter.sh/unregistered",
+        labels.UNREGISTERED_TAINT,
         "node.cloudprovider.kubernetes.io/uninitialized",
         "node.kubernetes.io/network-unavailable",
         "node.kubernetes.io/not-ready",
@@ -41,6 +37,7 @@ class Sighting:
 
     ``instance`` is the live one; ``seen_dead`` an instance of the claim's tag that is terminated or shutting down,
     where no live one is. ``pods`` are those bound to its node that have not finished, in name order.
+    ``is_karpenters``: a live Karpenter owns the machine too, so its node counts as foreign and is left alone.
     """
 
     claim: Claim
@@ -48,32 +45,40 @@ class Sighting:
     seen_dead: Instance | None = None
     node: Node | None = None
     pods: tuple[Pod, ...] = ()
+    is_karpenters: bool = False
 
     @property
-    def is_initialized(self) -> bool:
-        """Whether the node has become what was bought: ready, untainted by start-up, every device there.
+    def is_up(self) -> bool:
+        """Whether the node can run pods at all: ready, untainted by start-up, its cpu and memory there.
 
-        Karpenter's rule (nodeclaim/lifecycle/initialization.go); amounts are not compared. Of other extended resources
-        a node may lack some for good, such as EFA without its device plugin.
+        Karpenter's rule (nodeclaim/lifecycle/initialization.go), accelerators apart. Of other extended resources a node
+        may lack some for good, such as EFA without its device plugin.
         """
         node, expected = self.node, self.claim.allocatable
         if node is None or not node.ready or node.deleting:
             return False
-        needed = (CPU, MEMORY, PODS, *expected.accelerators())
         return not any(is_passing(taint, self.claim) for taint in node.taints) and all(
-            node.allocatable.amount(name) > 0 for name in needed if expected.amount(name) > 0
+            node.allocatable.amount(name) > 0 for name in (CPU, MEMORY, PODS) if expected.amount(name) > 0
         )
 
-    def expected_allocatable(self) -> Resources:
-        """What the node reports, and what the claim promises of resources that it does not report yet."""
+    @property
+    def short_of(self) -> tuple[str, int, int] | None:
+        """The first accelerator of which the node advertises fewer than the claim promises: its name, how many there
+        are, how many were promised. (Karpenter takes any number above zero for all.)"""
         if self.node is None:
-            return self.claim.allocatable
-        promised = self.claim.allocatable.items()
-        missing = {name: amount for name, amount in promised if not self.node.allocatable.amount(name)}
-        return Resources({**self.node.allocatable, **missing})
+            return None
+        promised, there = self.claim.allocatable, self.node.allocatable
+        for name in sorted(promised.accelerators()):
+            if there.amount(name) < promised.amount(name):
+                return name, there.amount(name), promised.amount(name)
+        return None
 
-    def is_young(self, now: datetime) -> bool:
-        return self.node is not None and now - self.node.created_at < GRACE
+    @property
+    def is_foreign_tainted(self) -> bool:
+        """Whether somebody put a taint on the node that the claim does not foretell, such as an agent that is still
+        setting it up. Taints for a node's own troubles, and the mark, are no such."""
+        taints = self.node.taints if self.node is not None else ()
+        return any(is_foreign(taint, self.claim) for taint in taints)
 
 
 @frozen
@@ -106,10 +111,22 @@ def is_passing(taint: Taint, claim: Claim) -> bool:
     return taint.key in EPHEMERAL_TAINTS or taint in claim.startup_taints
 
 
+def is_foreign(taint: Taint, claim: Claim) -> bool:
+    """Whether neither the pool, nor Kubernetes, nor a mark accounts for a taint that keeps pods away."""
+    if taint in claim.taints or taint.effect is TaintEffect.PREFER_NO_SCHEDULE:
+        return False
+    known = taint.key == labels.DISRUPTED_TAINT or taint.key.startswith("node.kubernetes.io/")
+    return not known and not is_passing(taint, claim)
+
+
 def match(snapshot: Snapshot) -> Fleet:
     """Put the claims, instances, nodes and pods of a snapshot together."""
     instances = _instances_by_claim(snapshot.cloud.instances)
-    nodes = _nodes_by_instance(snapshot.nodes)
+    karpenter = snapshot.karpenter if snapshot.karpenter.is_live else KarpenterFacts()
+    owned_nodes, owned_instances = frozenset(karpenter.nodes), frozenset(karpenter.instance_ids)
+    theirs = {each.name for each in snapshot.nodes if each.name in owned_nodes or each.instance_id in owned_instances}
+    owned_instances |= {each.instance_id for each in snapshot.nodes if each.name in theirs and each.instance_id}
+    nodes = _nodes_by_instance(each for each in snapshot.nodes if each.name not in theirs)
     pods = _pods_by_node(snapshot.pods)
     document, remembered = snapshot.document, snapshot.ledger.instance_ids
     claims = sorted(document.claims, key=lambda claim: claim.name) if document else ()
@@ -120,10 +137,11 @@ def match(snapshot: Snapshot) -> Fleet:
         ours.update(instance.id for instance in instances.get(name, ()))
         if name in remembered:
             ours.add(remembered[name])
-    foreign = (node for node in snapshot.nodes if node.instance_id not in ours)
+    foreign = (node for node in snapshot.nodes if node.instance_id not in ours or node.name in theirs)
     return Fleet(
         sightings=tuple(
-            _sight(claim, instances.get(claim.name, ()), remembered.get(claim.name), nodes, pods) for claim in claims
+            _sight(claim, instances.get(claim.name, ()), remembered.get(claim.name), nodes, pods, owned_instances)
+            for claim in claims
         ),
         leaving=tuple(
             Leaving(record=record, may_run=_may_run(record, instances.get(record.claim, ()), snapshot))
@@ -141,19 +159,22 @@ def _sight(
     remembered: str | None,
     nodes: Mapping[str, Node],
     pods: Mapping[str, tuple[Pod, ...]],
+    owned_by_karpenter: frozenset[str],
 ) -> Sighting:
     alive = [instance for instance in instances if instance.is_alive]
     # Two live ones are a launch that was doubled: the one that was recorded is the claim's, else the oldest.
     instance = next((each for each in alive if each.id == remembered), alive[0] if alive else None)
     seen_dead = instances[0] if instances and not alive else None
     known = instance or seen_dead
-    node = nodes.get(known.id if known else remembered or "")
+    identity = known.id if known else remembered or ""
+    node = nodes.get(identity)
     return Sighting(
         claim=claim,
         instance=instance,
         seen_dead=seen_dead,
         node=node,
         pods=pods.get(node.name, ()) if node else (),
+        is_karpenters=identity in owned_by_karpenter,
     )
 
 

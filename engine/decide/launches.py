@@ -7,6 +7,8 @@ from collections.abc import Iterable
 
 from attrs import frozen
 
+from engine.decide.fleet import Fleet
+from engine.decide.lanes import Lanes
 from engine.model import labels as keys
 from engine.model.claim import Claim, ClaimInputs
 from engine.model.document import LaunchTemplate
@@ -21,20 +23,28 @@ from engine.scheduling.problem import NewNode
 
 @frozen
 class Launches:
-    """The launches of a plan in claim order, and the launch templates that they need."""
+    """The launches of a plan in claim order, and the launch templates that they need. ``held`` wait: they need a
+    template that is not published yet, and the stack that would make it is busy."""
 
     launches: tuple[Launch, ...]
     templates: tuple[LaunchTemplate, ...]
+    held: tuple[NewNode, ...] = ()
 
 
-def launches(new_nodes: Iterable[NewNode], snapshot: Snapshot, policy: Policy, environment: Environment) -> Launches:
+def launches(
+    new_nodes: Iterable[NewNode], fleet: Fleet, snapshot: Snapshot, policy: Policy, environment: Environment
+) -> Launches:
     """A claim for each new node, of a version one above the published document's."""
-    forge = _Forge(snapshot, policy, environment)
-    made = [forge.launch(ordinal, new) for ordinal, new in enumerate(sorted(new_nodes, key=_order))]
+    lanes = Lanes(fleet, snapshot, environment)
+    forge = _Forge(lanes, snapshot, policy, environment)
+    numbered = list(enumerate(sorted(new_nodes, key=_order)))
+    held = tuple(new for _, new in numbered if not (lanes.is_main_idle or forge.has_published_template(new)))
+    made = [forge.launch(ordinal, new) for ordinal, new in numbered if new not in held]
     templates = sorted(forge.templates.values(), key=lambda each: each.name)
     return Launches(
         launches=tuple(sorted(made, key=lambda each: (each.claim.node_pool, each.claim.name))),
         templates=tuple(templates),
+        held=held,
     )
 
 
@@ -46,7 +56,8 @@ def _order(new: NewNode) -> tuple[str, str, bool, tuple[str, ...]]:
 class _Forge:
     """Makes claims one by one, no name twice and no subnet fuller than it needs to be."""
 
-    def __init__(self, snapshot: Snapshot, policy: Policy, environment: Environment) -> None:
+    def __init__(self, lanes: Lanes, snapshot: Snapshot, policy: Policy, environment: Environment) -> None:
+        self._lanes = lanes
         self._snapshot = snapshot
         self._policy = policy
         self._environment = environment
@@ -55,14 +66,12 @@ class _Forge:
         self._taken = {claim.name for claim in document.claims} if document else set()
         self._taken |= {record.claim for record in document.removals} if document else set()
         self._taken |= {instance.claim for instance in snapshot.cloud.instances}
+        self._published = {each.name for each in document.foundation.launch_templates} if document else set()
         self._planned_on: dict[str, int] = {}
         self.templates: dict[tuple[str, str, str], LaunchTemplate] = {}
 
     def launch(self, ordinal: int, new: NewNode) -> Launch:
-        pool = self._policy.node_pool(new.node_pool)
-        node_class = self._policy.node_class(pool.node_class) if pool else None
-        if pool is None or node_class is None:
-            raise LookupError(f"the scheduler launched from pool {new.node_pool}, which has no file or no node class")
+        pool, node_class = self._origin(new)
         return Launch(
             claim=self._claim(self._name(ordinal, new), new, pool, node_class),
             reason=LaunchReason.BASE_CAPACITY if new.for_base_capacity else LaunchReason.PENDING_PODS,
@@ -70,18 +79,30 @@ class _Forge:
             lost=new.lost,
         )
 
+    def has_published_template(self, new: NewNode) -> bool:
+        """Whether the launch needs nothing new of the foundation."""
+        return self._template(new, *self._origin(new)).name in self._published
+
+    def _origin(self, new: NewNode) -> tuple[NodePool, NodeClass]:
+        pool = self._policy.node_pool(new.node_pool)
+        node_class = self._policy.node_class(pool.node_class) if pool else None
+        if pool is None or node_class is None:
+            raise LookupError(f"the scheduler launched from pool {new.node_pool}, which has no file or no node class")
+        return pool, node_class
+
     def _claim(self, name: str, new: NewNode, pool: NodePool, node_class: NodeClass) -> Claim:
         option, offering = new.option, new.option.offering
+        template = self._template(new, pool, node_class)
         return Claim(
             name=name,
             node_pool=pool.name,
             node_class=node_class.name,
-            stack=self._environment.name,
+            stack=self._lanes.take(template.name),
             inputs=ClaimInputs(
                 instance_type=offering.instance_type,
                 zone=offering.zone,
                 capacity_type=offering.capacity_type,
-                launch_template=self._template(new, pool, node_class).name,
+                launch_template=template.name,
                 subnet_id=self._subnet(node_class, offering.zone),
                 security_group_ids=self._security_groups(node_class),
                 associate_public_ip_address=node_class.associate_public_ip_address,

@@ -8,12 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from engine.catalog.ledger import pruned, with_launch, with_refusal
+from attrs import evolve
+
+from engine.catalog.ledger import pruned, with_bring_up, with_failed_bring_up, with_launch, with_refusal
+from engine.decide.bring_up import BringUp
 from engine.decide.fleet import Fleet, Sighting
 from engine.model.catalog import Offering
 from engine.model.claim import Claim
 from engine.model.document import RemovalRecord
-from engine.model.ledger import Ledger
+from engine.model.ledger import FailedBringUps, Ledger
 from engine.model.outcome import ClaimOutcome, OutcomeStatus
 from engine.model.plan import Removal, RemovalPhase
 from engine.model.policy import DisruptionReason
@@ -29,13 +32,26 @@ def losses(fleet: Fleet, snapshot: Snapshot) -> tuple[Removal, ...]:
     return tuple(Removal(record=record, phase=RemovalPhase.RELEASE) for record in found if record is not None)
 
 
-def lessons(fleet: Fleet, lost: tuple[Removal, ...], snapshot: Snapshot) -> Ledger:
-    """The ledger once the launches since the last pass are known: new machines clear their offering's refusals, then
-    each refused launch bars its offering for a while."""
+def lessons(fleet: Fleet, lost: tuple[Removal, ...], brought: Mapping[str, BringUp], snapshot: Snapshot) -> Ledger:
+    """The ledger once the launches since the last pass are known: new machines clear their offering's refusals, those
+    that came up their pool's failures too; then each refused launch, and each machine that did not come up in time,
+    bars its offering for a while."""
     ledger = snapshot.ledger
     for sighting in fleet.sightings:
         if sighting.instance is not None and sighting.claim.name not in ledger.instance_ids:
             ledger = with_launch(ledger, offering_key(sighting.claim))
+    gone = {removal.record.claim for removal in lost}
+    came = [each.sighting.claim for each in brought.values() if each.has_come]
+    for claim in came:
+        ledger = with_bring_up(ledger, offering_key(claim), claim.node_pool)
+    working = {claim.node_pool for claim in came}
+    for each in brought.values():
+        claim = each.sighting.claim
+        if each.has_failed and claim.name not in gone:
+            ledger = with_failed_bring_up(ledger, offering_key(claim), claim.node_pool, snapshot.taken_at)
+            if claim.node_pool in working:
+                # One that came up in the same pass says that the pool works.
+                ledger = evolve(ledger, bring_ups=_without(ledger.bring_ups, claim.node_pool))
     claims = {sighting.claim.name: sighting.claim for sighting in fleet.sightings}
     outcomes = _outcomes(snapshot.ledger)
     for removal in lost:
@@ -45,6 +61,10 @@ def lessons(fleet: Fleet, lost: tuple[Removal, ...], snapshot: Snapshot) -> Ledg
             key = offering_key(claims[outcome.claim])
             ledger = with_refusal(ledger, key, outcome.code, snapshot.taken_at)
     return pruned(ledger, snapshot.taken_at)
+
+
+def _without(bring_ups: Mapping[str, FailedBringUps], node_pool: str) -> Mapping[str, FailedBringUps]:
+    return {pool: each for pool, each in bring_ups.items() if pool != node_pool}
 
 
 def offering_key(claim: Claim) -> str:
@@ -88,4 +108,5 @@ def _record(sighting: Sighting, reason: DisruptionReason, what: str, snapshot: S
         usd_per_hour=claim.usd_per_hour,
         node=sighting.node.name if sighting.node else None,
         capacity=claim.capacity,
+        stack=claim.stack,
     )

@@ -2,26 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from attrs import evolve
 
+from engine.decide.bring_up import BringUp
 from engine.decide.fleet import Fleet
 from engine.disruption.empty import stands_empty
 from engine.disruption.machine import Machine
 from engine.model.document import DesiredDocument
-from engine.model.ledger import Ledger
+from engine.model.ledger import Ledger, Milestones
 from engine.model.outcome import ClaimOutcome
 from engine.model.snapshot import Snapshot
 
+_NOTHING_SEEN = Milestones()
+
 
 def next_ledger(
-    learned: Ledger, fleet: Fleet, machines: Iterable[Machine], document: DesiredDocument, snapshot: Snapshot
+    learned: Ledger,
+    fleet: Fleet,
+    brought: Mapping[str, BringUp],
+    machines: Iterable[Machine],
+    document: DesiredDocument,
+    planned: Mapping[str, str],
+    snapshot: Snapshot,
 ) -> Ledger:
     """The ledger after a pass that leads to ``document``; ``learned`` knows its refused launches already.
 
     The clock of an empty node starts when it is first seen empty, and stops when it is not. Instance ids are kept as
     long as the document names the claim, in a removal record too: by its id EC2 is asked whether a machine is gone.
+    Milestones are kept while it is one of the document's claims.
     """
     staying = {claim.name for claim in document.claims}
     named = staying | {record.claim for record in document.removals}
@@ -36,6 +46,8 @@ def next_ledger(
         learned,
         empty_since=empty_since,
         instance_ids={name: ids[name] for name in sorted(ids) if name in named},
+        milestones={name: brought[name].milestones if name in brought else _NOTHING_SEEN for name in sorted(staying)},
+        planned=planned,
         outcomes=_unanswered(learned.outcomes, staying - seen.keys()),
     )
 

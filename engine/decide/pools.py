@@ -4,34 +4,52 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from datetime import datetime
 
+from engine.catalog.ledger import BRING_UPS_IN_A_ROW
+from engine.decide.bring_up import BringUp
 from engine.decide.fleet import Fleet
 from engine.decide.options import Market
 from engine.model import labels as keys
 from engine.model.environment import Environment
+from engine.model.ledger import FailedBringUps, Ledger
 from engine.model.node import Node
-from engine.model.policy import NodeClass, Policy
+from engine.model.policy import NodeClass, NodePool, Policy
 from engine.model.quantity import NODES, NOTHING, Resources
-from engine.model.refusal import PoolNotReady
+from engine.model.refusal import BringUpsFailed, KarpenterOwnsPool, PoolNotReady, PoolPaused
+from engine.model.snapshot import KarpenterFacts, Snapshot
 from engine.scheduling.problem import PoolState
 
 
-def standing_nodes(fleet: Fleet, lost: Iterable[str]) -> Mapping[str, int]:
-    """How many claims each pool keeps; a node that is marked is on its way out and no base capacity any more."""
+def standing_nodes(fleet: Fleet, lost: Iterable[str], brought: Mapping[str, BringUp]) -> Mapping[str, int]:
+    """How many claims each pool keeps; a node that is marked is on its way out and no base capacity any more, nor is a
+    machine that failed."""
     gone = frozenset(lost)
     return Counter(
         sighting.claim.node_pool
         for sighting in fleet.sightings
-        if sighting.claim.name not in gone and not (sighting.node is not None and sighting.node.is_marked)
+        if sighting.claim.name not in gone
+        and not brought[sighting.claim.name].is_failed
+        and not (sighting.node is not None and sighting.node.is_marked)
     )
+
+
+def held(pool: NodePool, karpenter: KarpenterFacts) -> PoolPaused | KarpenterOwnsPool | None:
+    """What keeps a pool from any launch and any removal by choice."""
+    if karpenter.is_live and pool.name in karpenter.node_pools:
+        return KarpenterOwnsPool(node_pool=pool.name)
+    return PoolPaused(why=pool.paused) if pool.paused else None
 
 
 def pool_states(
     fleet: Fleet,
+    brought: Mapping[str, BringUp],
     lost: Iterable[str],
     policy: Policy,
     environment: Environment,
     market: Market,
+    learned: Ledger,
+    snapshot: Snapshot,
     *,
     with_options: bool = True,
 ) -> tuple[PoolState, ...]:
@@ -42,7 +60,8 @@ def pool_states(
     """
     gone = frozenset(lost)
     used = _used(fleet, gone)
-    standing = standing_nodes(fleet, gone)
+    standing = standing_nodes(fleet, gone, brought)
+    coming = {each.sighting.claim.node_pool for each in brought.values() if each.is_coming}
     states = []
     for pool in sorted(policy.node_pools, key=lambda each: each.name):
         node_class = policy.node_class(pool.node_class)
@@ -52,6 +71,8 @@ def pool_states(
             for node in fleet.foreign_nodes
             if node.labels.get(keys.NODE_POOL) == pool.name
         )
+        closed, one_by_one = _after_failures(learned.bring_ups.get(pool.name), pool.name in coming, snapshot.taken_at)
+        not_ready = options if isinstance(options, PoolNotReady) else None
         states.append(
             PoolState(
                 pool=pool,
@@ -59,11 +80,22 @@ def pool_states(
                 used=sum(foreign, used.get(pool.name, NOTHING)),
                 options=() if isinstance(options, PoolNotReady) else options,
                 nodes=standing.get(pool.name, 0),
-                not_ready=options if isinstance(options, PoolNotReady) else None,
+                not_ready=held(pool, snapshot.karpenter) or not_ready or closed,
+                one_by_one=one_by_one,
                 unsold=market.unsold(pool) if with_options and options == () else (),
             )
         )
     return tuple(states)
+
+
+def _after_failures(
+    failed: FailedBringUps | None, is_one_coming: bool, now: datetime
+) -> tuple[BringUpsFailed | None, BringUpsFailed | None]:
+    """What bars a pool whose machines did not come up: all launches for a while, or all but one at a time."""
+    if failed is None or failed.failures < BRING_UPS_IN_A_ROW:
+        return None, None
+    refusal = BringUpsFailed(failures=failed.failures, until=failed.until)
+    return (refusal, None) if now < failed.until or is_one_coming else (None, refusal)
 
 
 def _used(fleet: Fleet, gone: frozenset[str]) -> Mapping[str, Resources]:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from datetime import datetime
 
 from attrs import frozen
 
-from engine.decide.fleet import Fleet, Sighting, is_passing
+from engine.decide.bring_up import BringUp
+from engine.decide.fleet import Fleet, is_foreign, is_passing
 from engine.model import labels as keys
 from engine.model.catalog import Catalog
 from engine.model.claim import Claim
@@ -21,16 +21,18 @@ from engine.scheduling.problem import ExistingNode
 from engine.scheduling.requirements import canonical_labels
 
 
-def existing_nodes(fleet: Fleet, lost: Iterable[str], snapshot: Snapshot, catalog: Catalog) -> tuple[ExistingNode, ...]:
+def existing_nodes(
+    fleet: Fleet, brought: Mapping[str, BringUp], lost: Iterable[str], snapshot: Snapshot, catalog: Catalog
+) -> tuple[ExistingNode, ...]:
     """The nodes and the claims in flight that a pending pod may be put on.
 
     Nodes of ours that are up or still coming up; nodes that are not ours and ready. Not those that are cordoned,
-    marked or being deleted, nor those of claims that are lost.
+    marked or being deleted, nor those of claims that are lost, that failed, or that are late without a node.
     """
     gone = frozenset(lost)
     accelerated = {kind.name for kind in catalog.instance_types if kind.is_accelerated}
     daemons = _DaemonsToCome(snapshot.daemon_sets)
-    found = [_on_claim(sighting, snapshot.taken_at) for sighting in fleet.sightings if sighting.claim.name not in gone]
+    found = [_on_claim(each) for each in brought.values() if each.sighting.claim.name not in gone]
     found += [_on_foreign(node, fleet.pods_by_node.get(node.name, ())) for node in fleet.foreign_nodes]
     return tuple(_existing(ground, daemons, accelerated) for ground in found if ground is not None)
 
@@ -47,19 +49,22 @@ class _Ground:
     pods: tuple[Pod, ...]
 
 
-def _on_claim(sighting: Sighting, now: datetime) -> _Ground | None:
+def _on_claim(brought: BringUp) -> _Ground | None:
+    sighting = brought.sighting
     claim, node = sighting.claim, sighting.node
+    if not brought.is_offered:
+        return None
     if node is None:
         return _Ground(None, claim, claim.labels, claim.taints, claim.allocatable, ())
     if not _is_open(node):
         return None
     # A kubelet knows nothing of its instance type's labels. A node that lacks some is labelled, not doubled.
     labels = {**claim.labels, **node.labels}
-    if not sighting.is_initialized and sighting.is_young(now):
-        lasting = (taint for taint in node.taints if not is_passing(taint, claim))
+    taints = node.taints
+    if brought.milestones.initialized_at is None and brought.counts_as_promised:
+        lasting = (each for each in node.taints if not (is_passing(each, claim) or is_foreign(each, claim)))
         taints = tuple(dict.fromkeys((*claim.taints, *lasting)))
-        return _Ground(node, claim, labels, taints, sighting.expected_allocatable(), sighting.pods)
-    return _Ground(node, claim, labels, node.taints, node.allocatable, sighting.pods) if node.ready else None
+    return _Ground(node, claim, labels, taints, brought.allocatable(), sighting.pods)
 
 
 def _on_foreign(node: Node, pods: tuple[Pod, ...]) -> _Ground | None:

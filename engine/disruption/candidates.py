@@ -68,15 +68,16 @@ def choose(
     cap: int,
     released: int,
     now: datetime,
+    marked: int = 0,
 ) -> Choice:
     """Let candidates go in their order.
 
     ``standings`` are by pool, with every candidate's machine counted in its base, and in ``out`` if and only if it is
-    marked. ``cap`` bounds the marks of one pass, and its releases, of which ``released`` are spent already on machines
-    that are lost.
+    marked. ``cap`` bounds the marks of one pass, and its releases, of which ``marked`` and ``released`` are spent
+    already on machines that are lost or failed.
     """
     books = {name: _Book(standing, now) for name, standing in standings.items()}
-    passing = {RemovalPhase.MARK: cap, RemovalPhase.RELEASE: cap - released}
+    passing = {RemovalPhase.MARK: cap - marked, RemovalPhase.RELEASE: cap - released}
     removals: list[Removal] = []
     stays: dict[str, StayReason] = {}
     ordered = sorted(candidates, key=lambda each: each.order)
@@ -136,6 +137,7 @@ class _Book:
             node=machine.node.name if machine.node else None,
             budget=self._allowance(candidate.reason).use(self.standing.base, self.out),
             capacity=claim.capacity,
+            stack=claim.stack,
         )
 
     def _allowance(self, reason: DisruptionReason) -> Allowance:

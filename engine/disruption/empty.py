@@ -31,11 +31,11 @@ def empties(machines: Iterable[Machine], now: datetime) -> Empties:
     candidates: list[Candidate] = []
     stays: dict[str, StayReason] = {}
     for machine in machines:
-        judged = _judge(machine, now)
+        judged = machine.held or _judge(machine, now)
         if isinstance(judged, Candidate):
             candidates.append(judged)
         else:
-            stays[machine.claim.name] = judged
+            stays[machine.claim.name] = machine.trouble or judged
     return Empties(candidates=tuple(candidates), stays=stays)
 
 

@@ -10,6 +10,7 @@ from engine.model.claim import Claim
 from engine.model.node import Node
 from engine.model.pod import PodKey
 from engine.model.policy import NodePool
+from engine.model.refusal import Degraded, KarpenterOwnsPool, Overdue, PoolPaused
 
 
 @frozen
@@ -18,7 +19,8 @@ class Machine:
 
     ``workload`` are the pods on its node that run or are going, the daemons' and mirror pods apart; ``guarded_by`` is
     the first pod on it that must not be disrupted, a daemon's included (Karpenter counts those too). ``planned`` is how
-    many pending pods this plan puts on it. ``empty_since`` None: it was not seen empty before.
+    many pending pods this plan puts on it. ``empty_since`` None: it was not seen empty before. ``held`` keeps it from
+    any removal by choice; ``trouble`` is told where it stays all the same.
     """
 
     claim: Claim
@@ -29,6 +31,8 @@ class Machine:
     guarded_by: PodKey | None = None
     planned: int = 0
     empty_since: datetime | None = None
+    held: PoolPaused | KarpenterOwnsPool | None = None
+    trouble: Overdue | Degraded | None = None
 
     @property
     def is_marked(self) -> bool:

@@ -61,6 +61,7 @@ class World:
         self._known: dict[tuple[Place, Resources, bool], Alike] = {}
         self._members: dict[Alike, list[int]] = {}
         self._in_zone: dict[tuple[str, str, bool], int] = {}
+        self._is: dict[int, Alike] = {}
         self.pods: dict[int, list[PodKey]] = {}
 
     def place_of(
@@ -97,8 +98,20 @@ class World:
         twin._places, twin._dislikes, twin._known = self._places, self._dislikes, self._known
         twin._members = {alike: list(members) for alike, members in self._members.items()}
         twin._in_zone = dict(self._in_zone)
+        twin._is = dict(self._is)
         twin.pods = {member: list(pods) for member, pods in self.pods.items()}
         return twin
+
+    def reserve(
+        self, pod_class: PodClass, pods: Sequence[PodKey], member: int, *, regardless_of_room: bool
+    ) -> Sequence[PodKey]:
+        """Puts pods of the class on one node; returns those that may not go there or do not fit."""
+        alike = self._is[member]
+        count = len(pods) if regardless_of_room else min(len(pods), pod_class.requests.times_in(alike.room))
+        if not count or _dislikes(pod_class.demand, alike.place) is None:
+            return pods
+        self._hold(alike, member, pods[:count], pod_class)
+        return pods[count:]
 
     def zone_order(self, pool: str, zone: str, with_empty: bool) -> tuple[int, str]:
         """By which zones are spread over: the pool's nodes there, those without pods counted or not, then the name."""
@@ -166,6 +179,7 @@ class World:
         key = (place, room, is_empty)
         alike = self._known.get(key) or self._known.setdefault(key, Alike.of(place, room, is_empty))
         self._members.setdefault(alike, []).append(member)
+        self._is[member] = alike
 
     def _count(self, place: Place, is_empty: bool, change: int) -> None:
         pool, _, _, zone = place.offering

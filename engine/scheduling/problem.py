@@ -41,8 +41,8 @@ class PoolState:
     """A pool and what it has: ``used`` is the capacity of all that runs or is launching, ``nodes`` counted in it.
 
     ``limits`` are in force here (stack overrides applied). ``nodes`` is how many claims it keeps after this plan's
-    removals. ``not_ready`` bars launches and says why; ``one_by_one`` bars all but the first of this plan. ``unsold`` are
-    the types that the pool permits, where ``options`` is empty because none of them is offered in its zones and
+    removals. ``not_ready`` bars launches and says why; ``one_by_one`` bars all but the first of this plan. ``unsold``
+    are the types that the pool permits, where ``options`` is empty because none of them is offered in its zones and
     capacity types.
     """
 
@@ -75,6 +75,17 @@ class ExistingNode:
 
 
 @frozen
+class Reservation:
+    """A pod of the problem that is expected on an existing node already. It stays there, before anybody else is placed,
+    if it may go there and fits, or if it ``holds_regardless_of_room``: others are leaving to make the room."""
+
+    pod: PodKey
+    node: str | None
+    claim: str | None
+    holds_regardless_of_room: bool = False
+
+
+@frozen
 class Problem:
     """``pods`` wait for a node. Order of any tuple here changes nothing in the solution."""
 
@@ -84,6 +95,7 @@ class Problem:
     daemon_sets: tuple[DaemonSet, ...] = ()
     caps: Caps = Caps()
     unavailable: Mapping[str, Unavailable] = field(factory=dict)
+    reservations: tuple[Reservation, ...] = ()
 
 
 @frozen

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 from engine.model.plan import BaseShortfall, Placement, Unplaced
 from engine.model.pod import PodKey
@@ -33,7 +33,8 @@ class _Round:
 def solve(problem: Problem) -> Solution:
     """Places every pending pod, or says why not; keeps pools' base capacity.
 
-    Classes of pods go in the order of priority, then scarcity. Each fills the nodes that are there, then those that
+    Pods that are expected on a node already stay there. Then classes of pods go in the order of priority, then
+    scarcity. Each fills the nodes that are there, then those that
     this plan opens, then opens more. Then the same question is asked again of the world as planned, until that world
     needs no further node: so the next pass, with nothing changed, launches nothing.
     """
@@ -44,6 +45,7 @@ def solve(problem: Problem) -> Solution:
     market = Market(pools)
     new_nodes = NewNodes(market, headroom, first_member=len(existing))
     there = _world_of(existing, classes)
+    classes = _keep_reserved(problem, classes, existing, there)
     for rounds_left in reversed(range(_ROUNDS)):
         opened_before = len(new_nodes.opened)
         settled = _one_round(classes, market, new_nodes, there.copy())
@@ -92,6 +94,33 @@ def _world_of(existing: Sequence[ExistingNode], classes: Sequence[PodClass]) -> 
         )
         world.add(place, node.room, member, is_empty=node.is_empty or in_flight)
     return world
+
+
+def _keep_reserved(
+    problem: Problem, classes: Sequence[PodClass], existing: Sequence[ExistingNode], world: World
+) -> Sequence[PodClass]:
+    """Puts pods where they are expected already; the classes of those that are left."""
+    if not problem.reservations:
+        return classes
+    members = {(node.node, node.claim): member for member, node in enumerate(existing)}
+    reserved = {each.pod: each for each in problem.reservations}
+    left = []
+    for pod_class in classes:
+        groups: dict[tuple[int, bool], list[PodKey]] = {}
+        if not pod_class.unsupported:
+            for pod in pod_class.pods:
+                found = reserved.get(pod)
+                if found is not None and (found.node, found.claim) in members:
+                    group = (members[found.node, found.claim], found.holds_regardless_of_room)
+                    groups.setdefault(group, []).append(pod)
+        stayed: set[PodKey] = set()
+        for (member, holds), pods in sorted(groups.items()):
+            stayed.update(pods)
+            stayed.difference_update(world.reserve(pod_class, pods, member, regardless_of_room=holds))
+        waiting = tuple(pod for pod in pod_class.pods if pod not in stayed) if stayed else pod_class.pods
+        if waiting:
+            left.append(evolve(pod_class, pods=waiting) if stayed else pod_class)
+    return left
 
 
 def _node_order(node: ExistingNode) -> tuple[str, str]:

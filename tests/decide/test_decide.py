@@ -6,6 +6,7 @@ import re
 
 from attrs import evolve
 
+from engine.decide.fleet import match
 from engine.decide.launches import launches
 from engine.model import labels as keys
 from engine.model.canonical import canonical_json, from_json
@@ -368,7 +369,8 @@ def test_the_order_of_new_nodes_changes_no_name() -> None:
     one = world()
     seen, rules, stack = one.snapshot(), one.policy, one.environment
     kinds = [NewNode("gpu", option(kind), ()) for kind in (G5_XLARGE, M5_LARGE)]
-    assert launches(kinds, seen, rules, stack) == launches(reversed(kinds), seen, rules, stack)
+    fleet = match(seen)
+    assert launches(kinds, fleet, seen, rules, stack) == launches(reversed(kinds), fleet, seen, rules, stack)
 
 
 def test_an_empty_read_removes_nothing() -> None:

@@ -8,16 +8,17 @@ from typing import Any
 import pytest
 from attrs import evolve
 
-from engine.decide.fleet import GRACE, Fleet, Sighting, match
+from engine.decide.fleet import Fleet, Sighting, match
 from engine.model import labels as keys
+from engine.model.constraint import Taint
 from engine.model.document import RemovalRecord
 from engine.model.ledger import Ledger
 from engine.model.node import Instance, InstanceState, Node
 from engine.model.pod import PodPhase
 from engine.model.policy import DisruptionReason
 from engine.model.quantity import NVIDIA_GPU, Resources
-from engine.model.snapshot import CloudFacts
-from tests.builders import G5_XLARGE, NOON, claim, document, minutes, node, node_pool, pod, snapshot, taint, usd
+from engine.model.snapshot import CloudFacts, KarpenterFacts
+from tests.builders import NOON, P5_48XLARGE, claim, document, minutes, node, node_pool, pod, snapshot, taint, usd
 
 ONE = claim("gpu-1", pool=node_pool(startup_taints=[taint("cilium", "wait")]))
 
@@ -95,41 +96,76 @@ def test_finished_pods_are_on_no_node() -> None:
     assert [each.key.name for each in found.pods] == ["a"]
 
 
-NO_GPU = Resources({**node().allocatable, NVIDIA_GPU: 0})
+def short(gpus: int) -> Node:
+    return evolve(node("n"), allocatable=Resources({**node().allocatable, NVIDIA_GPU: gpus}))
 
 
 @pytest.mark.parametrize(
     ("seen", "expected"),
     [
         (node("n"), True),
+        (short(0), True),
         (node("n", ready=False), False),
         (node("n", deleting=True), False),
         (node("n", taints=[taint("cilium", "wait")]), False),
         (node("n", taints=[taint("node.kubernetes.io/not-ready")]), False),
+        (node("n", taints=[taint(keys.UNREGISTERED_TAINT)]), False),
         (node("n", taints=[taint("team", "a")]), True),
         (node("n", taints=[taint(keys.DISRUPTED_TAINT)], unschedulable=True), True),
-        (evolve(node("n"), allocatable=NO_GPU), False),
+        (evolve(node("n"), allocatable=Resources({"cpu": 0, "memory": 2**30, "pods": 58})), False),
         (None, False),
     ],
 )
-def test_a_node_is_initialized_once_it_is_what_was_bought(seen: Node | None, expected: bool) -> None:
-    assert Sighting(claim=ONE, node=seen).is_initialized is expected
+def test_a_node_is_up_once_it_can_run_pods(seen: Node | None, expected: bool) -> None:
+    assert Sighting(claim=ONE, node=seen).is_up is expected
 
 
-def test_a_resource_that_a_node_never_reports_does_not_keep_it_uninitialized() -> None:
+def test_a_resource_that_a_node_never_reports_keeps_it_from_nothing() -> None:
     with_efa = evolve(ONE, allocatable=ONE.allocatable + Resources({"vpc.amazonaws.com/efa": 1}))
-    assert Sighting(claim=with_efa, node=node("n")).is_initialized
+    assert Sighting(claim=with_efa, node=node("n")).is_up
+    assert Sighting(claim=with_efa, node=node("n")).short_of is None
 
 
-def test_a_device_that_has_not_shown_up_is_expected() -> None:
-    late = Sighting(claim=ONE, node=evolve(node("n"), allocatable=NO_GPU))
-    assert late.expected_allocatable().amount(NVIDIA_GPU) == G5_XLARGE.accelerators.amount(NVIDIA_GPU)
+def test_any_missing_accelerator_is_one_too_few() -> None:
+    big = claim("gpu-8", P5_48XLARGE)
+    seven = evolve(node("n", P5_48XLARGE), allocatable=Resources({**big.allocatable, NVIDIA_GPU: 7}))
+    assert Sighting(claim=big, node=seven).short_of == (NVIDIA_GPU, 7, 8)
+    assert Sighting(claim=big, node=node("n", P5_48XLARGE)).short_of is None
+    assert Sighting(claim=ONE, node=short(0)).short_of == (NVIDIA_GPU, 0, 1)
+    assert Sighting(claim=ONE).short_of is None
 
 
-def test_a_node_is_young_for_the_grace_and_no_longer() -> None:
-    sighting = Sighting(claim=ONE, node=node("n", created=NOON))
-    assert sighting.is_young(NOON + GRACE - minutes(1))
-    assert not sighting.is_young(NOON + GRACE)
+@pytest.mark.parametrize(
+    ("seen", "expected"),
+    [
+        (taint("agent.example.com/not-ready"), True),
+        (taint("agent", effect="NoExecute"), True),
+        (taint("agent", effect="PreferNoSchedule"), False),
+        (taint("cilium", "wait"), False),
+        (taint("node.kubernetes.io/disk-pressure"), False),
+        (taint("node.cloudprovider.kubernetes.io/uninitialized"), False),
+        (taint(keys.DISRUPTED_TAINT), False),
+    ],
+)
+def test_a_taint_that_nobody_foretold_is_foreign(seen: Taint, expected: bool) -> None:
+    assert Sighting(claim=ONE, node=node("n", taints=[seen])).is_foreign_tainted is expected
+
+
+def test_the_pools_own_taint_is_not_foreign() -> None:
+    tainted = claim("gpu-1", pool=node_pool(taints=[taint("gpu")]))
+    assert not Sighting(claim=tainted, node=node("n", taints=[taint("gpu")])).is_foreign_tainted
+
+
+def test_a_node_that_a_live_karpenter_owns_is_foreign_whatever_its_instance_says() -> None:
+    seen = [node("n", instance_id="i-1")]
+    for facts in ({"nodes": ("n",)}, {"instance_ids": ("i-1",)}):
+        found = fleet([instance()], seen, karpenter=KarpenterFacts(is_live=True, **facts))
+        assert only(found).node is None
+        assert only(found).is_karpenters
+        assert found.foreign_nodes == tuple(seen)
+    idle = fleet([instance()], seen, karpenter=KarpenterFacts(nodes=("n",), instance_ids=("i-1",)))
+    assert only(idle).node is not None
+    assert not only(idle).is_karpenters
 
 
 def leaving(*removals: RemovalRecord, settled: int = 0, **more: Any) -> list[tuple[str, bool]]:

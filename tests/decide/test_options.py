@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import pytest
 from attrs import evolve
 
+from engine.decide.bring_up import bring_ups
 from engine.decide.fleet import match
 from engine.decide.options import Market
 from engine.decide.pools import pool_states
@@ -57,7 +58,9 @@ def state(
     where = stack or environment()
     market = Market(catalog(), where, looked, ledger or looked.ledger)
     rules = policy(pool or node_pool(), **classes)
-    (only,) = pool_states(match(looked), (), rules, where, market)
+    fleet = match(looked)
+    brought = bring_ups(fleet, rules, looked)
+    (only,) = pool_states(fleet, brought, (), rules, where, market, ledger or looked.ledger, looked)
     return only
 
 
@@ -155,7 +158,10 @@ def test_a_class_with_a_broken_amount_stops_its_own_pools_only() -> None:
     rules = policy(node_pool("a", node_class="broken"), node_pool("b"), node_classes=(node_class(), broken))
     looked = snapshot(cloud=CloudFacts(images={"default": IMAGES, "broken": IMAGES}))
     market = Market(catalog(), environment(), looked, Ledger())
-    first, second = pool_states(match(looked), (), rules, environment(), market)
+    fleet = match(looked)
+    first, second = pool_states(
+        fleet, bring_ups(fleet, rules, looked), (), rules, environment(), market, looked.ledger, looked
+    )
     assert first.not_ready is not None
     assert "much" in first.not_ready.why
     assert second.options

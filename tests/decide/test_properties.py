@@ -140,6 +140,9 @@ def shuffled_snapshot(seen: Snapshot, dice: random.Random) -> Snapshot:
             instance_ids=dict(shuffled(ledger.instance_ids.items(), dice)),
             outcomes=shuffled(ledger.outcomes, dice),
             settled_version=ledger.settled_version,
+            milestones=dict(shuffled(ledger.milestones.items(), dice)),
+            planned=dict(shuffled(ledger.planned.items(), dice)),
+            bring_ups=dict(shuffled(ledger.bring_ups.items(), dice)),
         ),
     )
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from attrs import evolve
 
+from engine.decide.bring_up import bring_ups
 from engine.decide.fleet import match
 from engine.decide.room import existing_nodes
 from engine.model import labels as keys
-from engine.model.ledger import Ledger
+from engine.model.ledger import Ledger, Milestones
 from engine.model.pod import Owner
 from engine.model.quantity import CPU, NVIDIA_GPU, Resources
 from engine.model.snapshot import Snapshot
@@ -27,6 +28,7 @@ from tests.builders import (
     taint,
     toleration,
 )
+from tests.decide.world import policy
 
 POOL = node_pool(taints=[taint("gpu")], startup_taints=[taint("cilium")])
 ONE = claim("gpu-1", pool=POOL)
@@ -36,7 +38,8 @@ NO_GPU = Resources({**UP.allocatable, NVIDIA_GPU: 0})
 
 
 def rooms(seen: Snapshot, lost: tuple[str, ...] = ()) -> list[ExistingNode]:
-    return list(existing_nodes(match(seen), lost, seen, catalog()))
+    fleet = match(seen)
+    return list(existing_nodes(fleet, bring_ups(fleet, policy(POOL), seen), lost, seen, catalog()))
 
 
 def of_one(**more: object) -> Snapshot:
@@ -90,7 +93,7 @@ def test_a_node_that_is_coming_up_counts_as_what_it_will_be() -> None:
     (room,) = rooms(of_one(nodes=[booting]))
     assert room.room.amount(NVIDIA_GPU) == 1
     assert room.labels == ONE.labels
-    assert set(room.taints) == {taint("gpu"), taint("extra")}
+    assert room.taints == (taint("gpu"),)
 
 
 def test_a_node_that_its_types_labels_have_not_reached_counts_as_having_them() -> None:
@@ -99,14 +102,17 @@ def test_a_node_that_its_types_labels_have_not_reached_counts_as_having_them() -
 
 
 def test_a_node_that_stays_unready_is_given_up_on() -> None:
-    late = evolve(of_one(nodes=[evolve(UP, ready=False)]), taken_at=NOON + minutes(15))
+    late = evolve(of_one(nodes=[evolve(UP, ready=False)]), taken_at=NOON + minutes(30))
     assert rooms(late) == []
 
 
 def test_a_device_that_never_shows_up_is_not_believed_in_for_ever() -> None:
-    late = evolve(of_one(nodes=[evolve(UP, allocatable=NO_GPU)]), taken_at=NOON + minutes(15))
-    (room,) = rooms(late)
+    known = Ledger(instance_ids=IDS.instance_ids, milestones={"gpu-1": Milestones(accelerators_short_since=NOON)})
+    late = evolve(of_one(nodes=[evolve(UP, allocatable=NO_GPU)]), taken_at=NOON + minutes(31), ledger=known)
+    occupied = evolve(late, pods=(pod("web", node="n"),))
+    (room,) = rooms(occupied)
     assert room.room.amount(NVIDIA_GPU) == 0
+    assert rooms(late) == []
 
 
 def test_nodes_that_take_no_pods_are_not_given() -> None:
