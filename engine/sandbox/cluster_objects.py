@@ -69,31 +69,37 @@ def timestamp(moment: datetime) -> str:
 
 def node_object(machine: Machine, claim: Claim, name: str, now: datetime) -> KubernetesObject:
     """The node that a machine registers, as kubelet and the cloud controller leave it."""
+    own = {
+        **claim.labels,
+        keys.INSTANCE_TYPE: machine.instance_type,
+        keys.ZONE: machine.zone,
+        keys.NODE_POOL: claim.node_pool,
+        keys.CAPACITY_TYPE: claim.inputs.capacity_type,
+    }
+    provider_id = f"aws:///{machine.zone}/{machine.instance_id}"
+    node = registered_node(
+        name, provider_id, own, (*claim.taints, *claim.startup_taints), claim.capacity, claim.allocatable
+    )
+    node["metadata"] |= {"creationTimestamp": timestamp(now), "annotations": {INSTANCE: machine.instance_id}}
+    set_ready(node, True)
+    return node
+
+
+def registered_node(
+    name: str,
+    provider_id: str,
+    own_labels: Mapping[str, str],
+    taints: Iterable[Taint],
+    capacity: Resources,
+    allocatable: Resources,
+) -> KubernetesObject:
+    """A Node object as a kubelet first sends it; its hostname is its name."""
     return {
         "apiVersion": "v1",
         "kind": "Node",
-        "metadata": {
-            "name": name,
-            "creationTimestamp": timestamp(now),
-            "annotations": {INSTANCE: machine.instance_id},
-            "labels": {
-                **claim.labels,
-                keys.HOSTNAME: name,
-                keys.INSTANCE_TYPE: machine.instance_type,
-                keys.ZONE: machine.zone,
-                keys.NODE_POOL: claim.node_pool,
-                keys.CAPACITY_TYPE: claim.inputs.capacity_type,
-            },
-        },
-        "spec": {
-            "providerID": f"aws:///{machine.zone}/{machine.instance_id}",
-            "taints": [_taint(taint) for taint in (*claim.taints, *claim.startup_taints)],
-        },
-        "status": {
-            "capacity": _quantities(claim.capacity),
-            "allocatable": _quantities(claim.allocatable),
-            "conditions": [{"type": "Ready", "status": "True", "reason": "KubeletReady"}],
-        },
+        "metadata": {"name": name, "labels": {**own_labels, keys.HOSTNAME: name}},
+        "spec": {"providerID": provider_id, "taints": [_taint(taint) for taint in taints]},
+        "status": {"capacity": quantities(capacity), "allocatable": quantities(allocatable)},
     }
 
 
@@ -243,5 +249,6 @@ def _taint(taint: Taint) -> dict[str, str]:
     return {**written, "value": taint.value} if taint.value else written
 
 
-def _quantities(amounts: Resources) -> dict[str, str]:
+def quantities(amounts: Resources) -> dict[str, str]:
+    """Amounts as a Kubernetes resource list writes them."""
     return {resource: f"{amount}m" if resource == CPU else str(amount) for resource, amount in amounts.items()}

@@ -59,10 +59,15 @@ class Plane:
     certificate_authority: str
     authority_file: Path
     token: str
+    parts_token: str
 
     def client(self, timeout_seconds: float = 30.0) -> PlaneClient:
         """A connection of its own, for one thread."""
         return PlaneClient(self.endpoint, self.authority_file, self.token, timeout_seconds)
+
+    def parts_client(self) -> PlaneClient:
+        """As the plane's own parts connect: ``renew_token`` does not shut it out."""
+        return PlaneClient(self.endpoint, self.authority_file, self.parts_token)
 
 
 @define
@@ -221,6 +226,7 @@ class ControlPlane:
             certificate_authority=layout.credentials.authority_base64,
             authority_file=layout.credentials.authority,
             token=layout.credentials.token(ADMIN),
+            parts_token=layout.credentials.token(PARTS),
         )
 
     def _write_stages(self, layout: Layout) -> None:
