@@ -46,7 +46,7 @@ def destroy(
             )
         if not is_out_of_cluster:
             raise Fault(
-                f"environment {environment}: its machines and network are gone; what it installed in the cluster is not",
+                f"environment {environment}: machines and network are gone; what it installed in the cluster is not",
                 (
                     f"when the cluster answers again: nodewright destroy {environment}",
                     f"when the cluster is gone: pulumi stack rm --force {environment}.cluster",
