@@ -6,10 +6,11 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 
 from engine.model import labels as keys
-from engine.model.constraint import Operator, Requirement, TaintEffect, Toleration
+from engine.model.constraint import TaintEffect, Toleration
 from engine.model.duration import DurationError, parse_duration
 from engine.model.pod import DaemonSet, Owner, Placing, Pod, PodKey, PodPhase
 from engine.model.quantity import PODS, Resources
+from engine.observe.affinity import Terms, node_selector_terms
 from engine.observe.json_fields import (
     BrokenObject,
     Json,
@@ -21,14 +22,13 @@ from engine.observe.json_fields import (
     text,
     texts,
     whole_number,
-    words,
 )
 from engine.observe.pod_requests import effective_requests
 
-_OPERATORS = {operator.value: operator for operator in Operator}
 _EFFECTS = {effect.value: effect for effect in TaintEffect}
 _PHASES = {phase.value: phase for phase in PodPhase}
 _LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
+_FOREVER = datetime.max.replace(tzinfo=UTC)
 
 # What a pod may ask for that placing by requests, selectors, affinity and taints would get wrong.
 POD_AFFINITY = "required pod affinity"
@@ -55,19 +55,23 @@ def decode_pod(raw: Json, now: datetime | None = None) -> Pod:
     if phase and phase not in _PHASES:
         raise BrokenObject(f"status.phase is {shown(phase)}, expected one of {', '.join(_PHASES)}")
     node_name = text(spec, "nodeName") or None
-    created_at = moment(metadata, "creationTimestamp")
     return Pod(
         key=PodKey(text(metadata, "namespace"), name),
         placing=_pod_placing(spec, status if node_name else None),
-        created_at=created_at,
+        created_at=moment(metadata, "creationTimestamp"),
         phase=_PHASES[phase] if phase else PodPhase.PENDING,
         node_name=node_name,
         labels=texts(metadata, "labels"),
         owner=_controller(metadata),
         priority=whole_number(spec, "priority"),
-        do_not_disrupt=_is_held(metadata, status, created_at, now),
+        do_not_disrupt=_is_held(raw, now),
         deleting=metadata.get("deletionTimestamp") is not None,
         scheduling_gated=bool(objects(spec, "schedulingGates")),
+        nominated_node_name=text(status, "nominatedNodeName") or None,
+        started_at=_started_at(status),
+        ready_at=_ready_at(status),
+        images=_images(spec),
+        uid=text(metadata, "uid"),
     )
 
 
@@ -132,7 +136,7 @@ def _pod_placing(spec: Json, status: Json | None) -> Placing:
     )
 
 
-def _affinity_terms(spec: Json) -> tuple[tuple[tuple[Requirement, ...], ...], tuple[str, ...]]:
+def _affinity_terms(spec: Json) -> tuple[Terms, tuple[str, ...]]:
     """Required terms, and what of them cannot be placed by. A term without expressions matches no node."""
     affinity = mapping(spec, "affinity")
     required = mapping(affinity, "nodeAffinity").get("requiredDuringSchedulingIgnoredDuringExecution")
@@ -140,25 +144,10 @@ def _affinity_terms(spec: Json) -> tuple[tuple[tuple[Requirement, ...], ...], tu
         return (), ()
     if not isinstance(required, dict):
         raise BrokenObject(f"required node affinity is {shown(required)}, expected an object")
-    terms = []
-    by_field = False
-    for term in objects(required, "nodeSelectorTerms"):
-        if objects(term, "matchFields"):
-            by_field = True
-        elif expressions := objects(term, "matchExpressions"):
-            terms.append(tuple(_requirement(expression) for expression in expressions))
+    terms, by_field = node_selector_terms(required)
     if by_field:
-        return tuple(terms), (FIELD_AFFINITY,)
-    return tuple(terms), () if terms else (NO_NODE_MATCHES,)
-
-
-def _requirement(expression: Json) -> Requirement:
-    key, operator = text(expression, "key"), text(expression, "operator")
-    if not key:
-        raise BrokenObject("a node affinity expression has no key")
-    if operator not in _OPERATORS:
-        raise BrokenObject(f"node affinity on {key}: operator {shown(operator)}, expected In, NotIn, Exists, …")
-    return Requirement(key=key, operator=_OPERATORS[operator], values=words(expression, "values"))
+        return terms, (FIELD_AFFINITY,)
+    return terms, () if terms else (NO_NODE_MATCHES,)
 
 
 def _tolerations(spec: Json) -> tuple[tuple[Toleration, ...], tuple[str, ...]]:
@@ -212,17 +201,52 @@ def _controller(metadata: Json) -> Owner | None:
     return None
 
 
-def _is_held(metadata: Json, status: Json, created_at: datetime, now: datetime | None) -> bool:
-    """Karpenter's rule (pkg/utils/pod): ``true``, or a duration counted from the pod's start."""
+def hold_ends_at(raw: Json) -> datetime | None:
+    """When a do-not-disrupt annotation that is a duration ends, counted from the pod's start; None where none is.
+
+    Karpenter's rule (pkg/utils/pod). Raises BrokenObject.
+    """
+    metadata, status = mapping(raw, "metadata"), mapping(raw, "status")
     written = texts(metadata, "annotations").get(keys.DO_NOT_DISRUPT)
     if written is None or written == "true":
-        return written is not None
+        return None
+    has_started = status.get("startTime") is not None
+    started = moment(status, "startTime") if has_started else moment(metadata, "creationTimestamp")
     try:
         held_for = parse_duration(written)
     except (DurationError, OverflowError):
-        return False
-    started = moment(status, "startTime") if status.get("startTime") is not None else created_at
-    return now is None or now - started < held_for
+        return None
+    return started + held_for if held_for < _FOREVER - started else _FOREVER
+
+
+def _is_held(raw: Json, now: datetime | None) -> bool:
+    if texts(mapping(raw, "metadata"), "annotations").get(keys.DO_NOT_DISRUPT) == "true":
+        return True
+    ends_at = hold_ends_at(raw)
+    return ends_at is not None and (now is None or now < ends_at)
+
+
+def _started_at(status: Json) -> datetime | None:
+    """The earliest start of a container that runs; of one that ran, where it is not running any more."""
+    moments = []
+    for container in objects(status, "containerStatuses"):
+        state = mapping(container, "state")
+        ran = mapping(state, "running") or mapping(state, "terminated")
+        if ran.get("startedAt") is not None:
+            moments.append(moment(ran, "startedAt"))
+    return min(moments, default=None)
+
+
+def _ready_at(status: Json) -> datetime | None:
+    for condition in objects(status, "conditions"):
+        if text(condition, "type") == "Ready" and text(condition, "status") == "True":
+            return moment(condition, "lastTransitionTime") if condition.get("lastTransitionTime") else None
+    return None
+
+
+def _images(spec: Json) -> tuple[str, ...]:
+    named = (text(container, "image") for key in ("initContainers", "containers") for container in objects(spec, key))
+    return tuple(image for image in named if image)
 
 
 def _lenient(raw: Json, part: str) -> Json:

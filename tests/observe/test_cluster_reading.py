@@ -51,14 +51,41 @@ def test_the_readers_clock_ends_durations(server: FakeApiServer, tmp_path: Path)
     assert not facts.pods[0].do_not_disrupt
 
 
-def test_a_read_that_is_cut_short_is_a_failed_read(server: FakeApiServer, tmp_path: Path) -> None:
+def test_a_list_that_changes_faster_than_it_is_read_is_begun_again(server: FakeApiServer, tmp_path: Path) -> None:
     server.pods = [pod_object(name=f"web-{number}") for number in range(PAGE + 1)]
     server.refuse("GET", "/api/v1/pods?continue", 410, "the provided continue parameter is too old")
+
+    assert len(KubernetesCluster(server.kubeconfig(tmp_path)).read().pods) == PAGE + 1
+
+
+def test_a_read_that_is_cut_short_each_time_is_a_failed_read(server: FakeApiServer, tmp_path: Path) -> None:
+    server.pods = [pod_object(name=f"web-{number}") for number in range(PAGE + 1)]
+    for _ in range(4):
+        server.refuse("GET", "/api/v1/pods?continue", 410, "the provided continue parameter is too old")
 
     with pytest.raises(ObservationFailed, match="list of pods with 410") as caught:
         KubernetesCluster(server.kubeconfig(tmp_path)).read()
 
     assert "run it again" in caught.value.hints[0]
+
+
+def test_a_kind_that_no_decision_needs_is_a_problem_where_it_is_forbidden_and_empty_where_it_is_not_served(
+    server: FakeApiServer, tmp_path: Path
+) -> None:
+    server.refuse("GET", "/apis/autoscaling/v2/horizontalpodautoscalers", 403, "you may not")
+
+    facts = KubernetesCluster(server.kubeconfig(tmp_path)).read()
+
+    assert [problem.kind for problem in facts.problems] == ["horizontalpodautoscalers"]
+    assert "you may not" in facts.problems[0].what
+    assert (facts.workload.autoscalers, facts.karpenter.node_pools) == ((), ())
+
+
+def test_disruption_budgets_that_may_not_be_read_are_a_failed_read(server: FakeApiServer, tmp_path: Path) -> None:
+    server.refuse("GET", "/apis/policy/v1/poddisruptionbudgets", 403, "you may not")
+
+    with pytest.raises(ObservationFailed, match="poddisruptionbudgets"):
+        KubernetesCluster(server.kubeconfig(tmp_path)).read()
 
 
 @pytest.mark.parametrize(
@@ -67,7 +94,8 @@ def test_a_read_that_is_cut_short_is_a_failed_read(server: FakeApiServer, tmp_pa
 def test_a_refusal_says_what_was_refused_and_what_to_do(
     server: FakeApiServer, tmp_path: Path, status: int, advice: str
 ) -> None:
-    server.refuse("GET", "/api/v1/nodes", status, "you may not")
+    for _ in range(2):  # a 401 is asked again with credentials that are read anew
+        server.refuse("GET", "/api/v1/nodes", status, "you may not")
 
     with pytest.raises(ObservationFailed, match=f"refused the list of nodes with {status}: you may not") as caught:
         KubernetesCluster(server.kubeconfig(tmp_path)).read()
