@@ -41,7 +41,7 @@ def pre_pulls(
     used = _used_images(policy, pods, nodes) if asked.pre_pull else {}
     made = []
     for pool in sorted(policy.node_pools, key=lambda each: each.name):
-        named = named_images(pool)
+        named = frozenset(pool.pre_pull)
         counts = used.get(pool.name, Counter())
         read = _chosen(counts, frozenset(standing.get(pool.name, ()))) - named if asked.pre_pull else frozenset()
         images = tuple(sorted(named | read))
@@ -49,11 +49,6 @@ def pre_pulls(
             name = daemon_set_name(pool.name)
             made.append(PrePull(pool.name, name, images, _tolerations(pool), read_from_pods=tuple(sorted(read))))
     return tuple(made)
-
-
-def named_images(pool: NodePool) -> frozenset[str]:
-    """The images that the pool's own annotation names, separated by commas."""
-    return frozenset(filter(None, map(str.strip, pool.annotations.get(keys.PRE_PULL, "").split(","))))
 
 
 def daemon_set_name(pool: str) -> str:

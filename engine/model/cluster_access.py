@@ -32,7 +32,7 @@ ACTING: tuple[AccessRule, ...] = (
     AccessRule(("",), ("pods/eviction",), ("create",)),
     # nominatedNodeName, and nothing else of a pod.
     AccessRule(("",), ("pods/status",), ("patch",)),
-    AccessRule(("",), ("events",), ("create", "patch")),
+    AccessRule(("events.k8s.io",), ("events",), ("create",)),
 )
 
 

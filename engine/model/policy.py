@@ -82,6 +82,7 @@ class NodePool:
     The deadlines are our annotations: ``launch_deadline`` runs from the claim on, the other two from its launch on. For
     ``accelerator_grace`` a node that was up once may advertise fewer accelerators, as it does while their device plugin
     restarts. ``paused`` says why nothing is launched nor removed by choice; empty is not paused.
+    ``pre_pull`` are images to keep on the pool's nodes, in name order.
     """
 
     name: str
@@ -105,6 +106,7 @@ class NodePool:
     initialization_deadline: timedelta = timedelta(minutes=30)
     accelerator_grace: timedelta = timedelta(minutes=5)
     paused: str = ""
+    pre_pull: tuple[str, ...] = ()
     field_positions: Mapping[str, Position] = field(factory=dict, eq=False, repr=False)
 
     def position_of(self, part: str) -> Position:

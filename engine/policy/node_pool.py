@@ -20,6 +20,7 @@ from engine.policy.located import Located, Path
 from engine.policy.node_pool_annotations import BRING_UP_ANNOTATIONS, read_bring_up
 from engine.policy.node_pool_schema import NodeClassRefPart, NodePoolPart, NodePoolSpecPart, TaintPart
 from engine.policy.pool_spellings import modernise_node_pool
+from engine.policy.pre_pull_annotation import read_pre_pull
 from engine.policy.requirements import LABELS, REQUIREMENTS, checked_requirements, split_labels
 from engine.policy.schema import validated
 
@@ -69,6 +70,7 @@ def read_node_pool(findings: ObjectFindings, version: str, environment: Environm
         expire_after=template.expire_after,
         termination_grace_period=template.termination_grace_period,
         replicas=spec.replicas,
+        pre_pull=read_pre_pull(part.metadata.annotations, findings),
         min_nodes=_min_nodes(part.metadata.annotations, findings),
         open_to_all_pods=_open_to_all_pods(part.metadata.annotations, findings),
         launch_deadline=bring_up.launch_deadline,
@@ -175,7 +177,7 @@ def _open_to_all_pods(annotations: dict[str, str], findings: ObjectFindings) -> 
 
 
 def _check_annotations(annotations: dict[str, str], findings: ObjectFindings) -> None:
-    known = (labels.MIN_NODES, labels.OPEN_TO_ALL_PODS, *BRING_UP_ANNOTATIONS)
+    known = (labels.MIN_NODES, labels.OPEN_TO_ALL_PODS, labels.PRE_PULL, *BRING_UP_ANNOTATIONS)
     for key in annotations:
         if key.startswith(_OURS) and key not in known:
             message = f"{key} is no annotation that Nodewright knows"

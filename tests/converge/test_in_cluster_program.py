@@ -29,7 +29,7 @@ def environment(asked: InCluster = _RUNNING, **cluster: str) -> Environment:
 
 
 def made(asked: InCluster = _RUNNING, *, images: str = "", owns_namespace: bool = True) -> AddOns:
-    gpu = node_pool(taints=[taint("nvidia.com/gpu", "true")], annotations={keys.PRE_PULL: images} if images else {})
+    gpu = node_pool(taints=[taint("nvidia.com/gpu", "true")], pre_pull=tuple(filter(None, images.split(","))))
     return add_ons(environment(asked), Policy((gpu,), ()), owns_namespace=owns_namespace)
 
 

@@ -27,9 +27,8 @@ def node(name: str, pool: str) -> Node:
     return Node(name=name, allocatable=NOTHING, created_at=NOON, labels={keys.NODE_POOL: pool})
 
 
-def pool(name: str = "gpu", *, images: str = "", **more: object) -> NodePool:
-    annotations = {keys.PRE_PULL: images} if images else {}
-    return evolve(builders.node_pool(name), annotations=annotations, **more)
+def pool(name: str = "gpu", *, images: tuple[str, ...] = (), **more: object) -> NodePool:
+    return evolve(builders.node_pool(name), pre_pull=images, **more)
 
 
 def using(image: str, count: int = 1, *, on: str | None = "gpu-1", **more: object) -> list[Pod]:
@@ -59,7 +58,7 @@ def test_a_pool_that_names_no_image_and_runs_no_pod_has_no_daemon_set() -> None:
 
 
 def test_images_of_a_pools_annotation_are_pulled_whether_or_not_pods_are_read() -> None:
-    named = pool(images=" example.com/llm:2 ,example.com/base:1,")
+    named = pool(images=("example.com/llm:2", "example.com/base:1"))
     [made] = pre_pulls(InCluster(), Policy((named,), ()), using("example.com/read:1"), [node("gpu-1", "gpu")])
     assert made.images == ("example.com/base:1", "example.com/llm:2")
     assert made.read_from_pods == ()
@@ -92,7 +91,7 @@ def test_daemons_and_pods_that_are_done_or_going_count_for_nothing() -> None:
 
 def test_only_the_most_used_images_of_pods_are_kept_and_all_that_the_pool_names() -> None:
     pods = [one for at in range(MOST_READ_IMAGES + 3) for one in using(f"i{at}:1", at + 1)]
-    kept = pulled(pods, pool(images="i0:1"))["gpu"]
+    kept = pulled(pods, pool(images=("i0:1",)))["gpu"]
     assert kept == tuple(sorted(["i0:1", *(f"i{at}:1" for at in range(3, MOST_READ_IMAGES + 3))]))
 
 
@@ -125,7 +124,7 @@ def test_a_workload_that_is_scaled_to_nothing_keeps_its_image_until_another_vers
 
 
 def test_pre_pull_pods_bear_the_pools_taints_and_those_of_a_node_that_still_starts() -> None:
-    tainted = pool(images="a:1", taints=(taint("nvidia.com/gpu", "true"),), startup_taints=(taint("driver"),))
+    tainted = pool(images=("a:1",), taints=(taint("nvidia.com/gpu", "true"),), startup_taints=(taint("driver"),))
     [made] = pre_pulls(InCluster(), Policy((tainted,), ()), [], [])
     for one in (*tainted.taints, *tainted.startup_taints, taint(keys.UNREGISTERED_TAINT, effect="NoExecute")):
         assert any(each.tolerates(one) for each in made.tolerations)
