@@ -121,6 +121,11 @@ class ControlPlane:
         plane = self._plane(self._layout(record.ports))
         return plane if _is_ready(plane) else None
 
+    def known(self) -> Plane | None:
+        """The plane as it was last started, whether or not it runs; None when it never was."""
+        record = self._recorded()
+        return None if record is None else self._plane(self._layout(record.ports))
+
     def down(self) -> bool:
         """Stop every part, the last one first; whether any ran. Its data stay."""
         if not (self.folder / _RECORD).exists():
