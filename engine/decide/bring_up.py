@@ -33,7 +33,8 @@ class BringUp:
 
     ``counts_as_promised``: pods may be planned for what the claim promises, whatever there is by now. ``is_offered``:
     pods may be planned for it at all. ``trouble`` is what a person should know of a machine that is late or less than
-    it was bought as. ``has_come`` and ``has_failed`` are true in the one pass that finds it out.
+    it was bought as. ``has_come`` and ``has_failed`` are true in the one pass that finds it out; a node that came, and
+    is barred to its pods, has failed as a try, and stays.
     """
 
     sighting: Sighting
@@ -179,12 +180,14 @@ def _with_node(
     # A ledger that was lost knows nothing of a node that was up for long, so its accelerators have their grace too.
     deadline = max(filter(None, (_initialization_due(sighting, seen, pool), grace_ends)))
     is_late = now >= deadline
+    workload = sum(not pod.is_daemon for pod in sighting.pods)
     # Marked for having failed, it goes although it came up by now: nothing takes a mark off.
     stays_marked = node.is_marked and seen.failed_at is not None
     if sighting.is_up and short is None and not stays_marked and (is_late or not sighting.is_foreign_tainted):
         came = evolve(seen, initialized_at=now, failed_at=None)
-        return BringUp(sighting, came, False, True, None, has_come=True)
-    workload = sum(not pod.is_daemon for pod in sighting.pods)
+        # A taint that nobody foretold and under which nothing runs makes the next machine no better than this one.
+        is_barred = sighting.is_foreign_tainted and not workload
+        return BringUp(sighting, came, False, True, None, has_come=not is_barred, has_failed=is_barred)
     fails = is_late and may_fail and before is not None and not workload and not node.do_not_disrupt
     has_failed = fails and seen.failed_at is None
     trouble: Overdue | Degraded | None = None

@@ -38,14 +38,14 @@ def solve(problem: Problem) -> Solution:
     this plan opens, then opens more. Then the same question is asked again of the world as planned, until that world
     needs no further node: so the next pass, with nothing changed, launches nothing.
     """
-    classes = pod_classes(problem.pods)
+    every = pod_classes(problem.pods)
     pools = [PoolOffers(state, problem.daemon_sets) for state in sorted(problem.pools, key=lambda each: each.pool.name)]
     existing = sorted(problem.existing, key=_node_order)
     headroom = Headroom(problem.pools, problem.caps)
     market = Market(pools)
     new_nodes = NewNodes(market, headroom, first_member=len(existing))
-    there = _world_of(existing, classes)
-    classes = _keep_reserved(problem, classes, existing, there)
+    there = _world_of(existing, every)
+    classes = _keep_reserved(problem, every, existing, there)
     for rounds_left in reversed(range(_ROUNDS)):
         opened_before = len(new_nodes.opened)
         settled = _one_round(classes, market, new_nodes, there.copy())

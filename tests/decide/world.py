@@ -33,7 +33,12 @@ def policy(*pools: object, **more: object) -> Policy:
 
 
 class World:
-    """``refuses`` says of each launch whether EC2 has no capacity for it; ``keeps`` whether a deletion fails."""
+    """``refuses`` says of each launch whether EC2 has no capacity for it; ``keeps`` whether a deletion fails.
+
+    ``vanishes``: the launch's outcome and its instance are never seen; ``registers``: whether a node comes;
+    ``reports``: what its node shows of itself at each time. ``binds`` is what the kube-scheduler prefers: the least
+    comes first.
+    """
 
     def __init__(
         self,
@@ -45,11 +50,16 @@ class World:
         stack: Environment | None = None,
         refuses: Callable[[Claim], bool] = lambda claim: False,
         keeps: Callable[[str], bool] = lambda claim: False,
+        vanishes: Callable[[Claim], bool] = lambda claim: False,
+        registers: Callable[[Claim], bool] = lambda claim: True,
+        reports: Callable[[Claim, Node], Node] = lambda claim, node: node,
+        binds: Callable[[Pod, Node], object] = lambda pod, node: node.name,
     ) -> None:
         self.policy = rules
         self.catalog = sold or catalog()
         self.environment = stack or environment()
         self.refuses, self.keeps = refuses, keeps
+        self.vanishes, self.registers, self.reports, self.binds = vanishes, registers, reports, binds
         self.pods = {pod.key: pod for pod in pods}
         self.daemon_sets = tuple(daemon_sets)
         self.nodes: dict[str, Node] = {}
@@ -125,7 +135,9 @@ class World:
         for instance in self.instances.values():
             name = f"node-{instance.id}"
             claim = self.document.claim(instance.claim) if self.document else None
-            if instance.is_alive and claim is not None and name not in self.nodes:
+            if not instance.is_alive or claim is None or not self.registers(claim):
+                continue
+            if name not in self.nodes:
                 self.nodes[name] = Node(
                     name=name,
                     allocatable=claim.allocatable,
@@ -134,6 +146,9 @@ class World:
                     labels=claim.labels,
                     taints=claim.taints,
                 )
+            node = self.nodes[name]
+            whole = evolve(node, ready=True, allocatable=claim.allocatable)
+            self.nodes[name] = whole if node.is_marked else self.reports(claim, evolve(whole, taints=claim.taints))
         for key in sorted(self.pods):
             pod = self.pods[key]
             target = self._node_for(pod) if pod.is_waiting else None
@@ -162,7 +177,9 @@ class World:
 
     def _node_for(self, pod: Pod) -> str | None:
         placing = pod.placing
-        for node in sorted(self.nodes.values(), key=lambda each: each.name):
+        for node in sorted(self.nodes.values(), key=lambda each: (self.binds(pod, each), each.name)):  # type: ignore[arg-type, return-value]
+            if not node.ready:
+                continue
             borne = all(any(each.tolerates(taint) for each in placing.tolerations) for taint in node.taints)
             wanted = all(node.labels.get(key) == value for key, value in placing.node_selector.items())
             if not node.unschedulable and borne and wanted and placing.requests.fits_in(self.room(node)):
@@ -174,6 +191,8 @@ class World:
         self.launched_ever.append(claim.name)
         if self.refuses(claim):
             return ClaimOutcome(claim.name, OutcomeStatus.FAILED_CAPACITY, code="InsufficientInstanceCapacity")
+        if self.vanishes(claim):
+            return ClaimOutcome(claim.name, OutcomeStatus.UNKNOWN)
         self._launched += 1
         identity = f"i-{self._launched:05d}"
         inputs = claim.inputs
