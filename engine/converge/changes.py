@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from attrs import frozen
 
@@ -12,6 +12,7 @@ from engine.converge.state import StackState
 from engine.converge.urns import Urns
 from engine.model.claim import Claim
 from engine.model.document import DesiredDocument, LaunchTemplate
+from engine.model.lane import lane_part, stack_of
 from engine.model.node import Instance
 
 
@@ -82,14 +83,19 @@ def changes_between(
     foundation_digest: str,
     known_ids: Mapping[str, str],
 ) -> Changes:
-    """`known_ids` are the instance ids that are remembered, by claim name: the machines that records are about.
+    """What one lane of the environment needs: the one whose `state` is given. The foundation is the main lane's.
 
-    Raises ConvergeRefused when the state holds an instance that the document neither keeps nor records as gone."""
+    `instances` are the environment's: those of other lanes' claims are passed over. `known_ids` are the instance ids
+    that are remembered, by claim name: the machines that records are about.
+
+    Raises ConvergeRefused when the state holds an instance that the document neither keeps there nor records as gone.
+    """
     refuse_unrecorded_removals(document, state)
+    is_main = state.stack == environment
     stack_urns = Urns(state.stack)
-    claims = tuple(claim for claim in document.claims if claim.stack == state.stack)
+    _, claims, records = lane_part(document, state.stack, environment)
     held = state.instances_by_claim()
-    instances = tuple(instances)
+    instances = tuple(_of_lane(instances, document, state, environment))
     running = _running_by_claim(instances)
     alive = {instance.id for of_claim in running.values() for instance in of_claim}
     half_made = tuple(claim for claim in claims if claim.name in held and held[claim.name].init_errors)
@@ -97,7 +103,7 @@ def changes_between(
     wanted = {claim.name for claim in claims}
     taken_in = {one.id: one.urn for one in state.strays()}
     removals = tuple(sorted([one.urn for name, one in held.items() if name not in wanted] + list(taken_in.values())))
-    recorded = {record.claim for record in document.removals}
+    recorded = {record.claim for record in records}
     unheld = {
         claim: [instance for instance in of_claim if instance.id not in taken_in]
         for claim, of_claim in sorted(running.items())
@@ -117,7 +123,8 @@ def changes_between(
         if recorded_ones.get(claim) != instance.id
     )
     adoptions = {claim.name: running[claim.name][0].id for claim in launches if claim.name in running}
-    templates = {stack_urns.template(template): template for template in document.foundation.launch_templates}
+    declared = document.foundation.launch_templates if is_main else ()
+    templates = {stack_urns.template(template): template for template in declared}
     return Changes(
         launches=launches,
         adoptions=adoptions,
@@ -131,16 +138,23 @@ def changes_between(
             *_duplicates(running, {**{name: one.id for name, one in held.items()}, **adoptions}, wanted),
             *left_over,
         ),
-        foundation_is_stale=_is_stale(state, stack_urns.foundation(environment), foundation_digest),
+        foundation_is_stale=is_main and _is_stale(state, stack_urns.foundation(environment), foundation_digest),
     )
 
 
-def refuse_unrecorded_removals(document: DesiredDocument, state: StackState) -> None:
-    """Raises ConvergeRefused when the state holds an instance that the document neither keeps nor records as gone.
+def foundation_stands(state: StackState, environment: str, digest: str) -> bool:
+    """Whether the main stack's state holds the foundation as declared, so that other lanes can launch onto it."""
+    return not _is_stale(state, Urns(state.stack).foundation(environment), digest)
 
-    That is no decision but a loss: of a document, of a file, of half a program.
+
+def refuse_unrecorded_removals(document: DesiredDocument, state: StackState) -> None:
+    """Raises ConvergeRefused when a state holds an instance that the document neither keeps there nor records as gone.
+
+    That is no decision but a loss: of a document, of a file, of half a program. Nor does a claim ever move to another
+    stack: that would launch it there a second time.
     """
-    known = {claim.name for claim in document.claims} | {record.claim for record in document.removals}
+    kept = {claim.name for claim in document.claims if claim.stack == state.stack}
+    known = kept | {record.claim for record in document.removals}
     lost = tuple(sorted(one.urn for name, one in state.instances_by_claim().items() if name not in known))
     if lost:
         raise ConvergeRefused(
@@ -152,6 +166,18 @@ def refuse_unrecorded_removals(document: DesiredDocument, state: StackState) -> 
                 "or take the environment down with nodewright destroy",
             ),
         )
+
+
+def _of_lane(
+    instances: Iterable[Instance], document: DesiredDocument, state: StackState, environment: str
+) -> Iterator[Instance]:
+    """The machines that this lane answers for: of its claims and records; in the main lane those of nobody, too."""
+    lane_of = {record.claim: stack_of(record, environment) for record in document.removals}
+    lane_of.update({claim.name: claim.stack for claim in document.claims})
+    held = state.instances_by_claim()
+    for instance in instances:
+        if instance.claim in held or lane_of.get(instance.claim, environment) == state.stack:
+            yield instance
 
 
 def _running_by_claim(instances: Iterable[Instance]) -> dict[str, list[Instance]]:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+import threading
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
-from pathlib import Path
 
 from attrs import evolve
 
@@ -12,14 +12,13 @@ from engine.converge import urns
 from engine.converge.changes import Changes, changes_between, refuse_unrecorded_removals
 from engine.converge.faults import StackMissing
 from engine.converge.ground import foundation_digest
+from engine.converge.leftovers import cut_off, gone_already, told_duplicates, told_half_made
 from engine.converge.outcomes import (
-    DUPLICATE,
     broken_off,
-    failure,
     foundation_failures,
     launch_outcomes,
     misses_ground,
-    offering_of,
+    of_all_lanes,
     removal_outcomes,
     settled_by_state,
     with_second_try,
@@ -38,13 +37,12 @@ from engine.converge.recovery import (
 from engine.converge.standing_parts import holds_no_part, parts_that_stand, with_parts
 from engine.converge.state import StackState
 from engine.converge.teardown import tear_down
-from engine.converge.toolchain import Toolchain
 from engine.converge.update import update_targets, update_whole
 from engine.converge.urns import Urns
-from engine.model.claim import Claim
 from engine.model.document import DesiredDocument
 from engine.model.environment import Environment
 from engine.model.fault import Fault
+from engine.model.lane import lane_slice
 from engine.model.node import Instance
 from engine.model.outcome import ClaimOutcome, Outcome, OutcomeStatus
 
@@ -52,24 +50,37 @@ NOTHING_KNOWN: Mapping[str, str] = {}
 _AS_WANTED = frozenset({OutcomeStatus.CREATED, OutcomeStatus.ADOPTED, OutcomeStatus.DELETED})
 
 
+def no_other_lanes(document: DesiredDocument | None) -> Sequence[Converger]:
+    """For an environment that is converged in its main stack alone."""
+    return ()
+
+
 class Converger:
-    """Drives the stack of one environment. Remembers nothing itself: the stack and EC2 do."""
+    """Drives one lane of an environment: here its main stack. Remembers nothing itself: the stack and EC2 do.
+
+    Safe to use from many threads, which wait for each other.
+    """
 
     def __init__(
         self,
-        toolchain: Toolchain,
-        project: Path,
+        cli: PulumiCli,
         environment: Environment,
-        variables: Mapping[str, str],
         finder: FoundationFinder | None = None,
+        *,
+        stack: str = "",
+        lanes: Callable[[DesiredDocument | None], Sequence[Converger]] = no_other_lanes,
     ) -> None:
-        """`project` holds Pulumi.yaml; `variables` are the whole environment of the CLI's processes.
+        """`finder` looks for parts of the foundation whose making was cut off; without one they are made again.
 
-        `finder` looks for parts of the foundation whose making was cut off; without one they are made again.
+        `stack` is the environment's own unless it is said; `lanes` gives the other ones, of a document, or without
+        one all that there may be.
         """
         self.environment = environment
+        self.stack = PulumiStack(cli, stack or environment.name)
         self._finder = finder
-        self.stack = PulumiStack(PulumiCli(toolchain.pulumi, project, variables), environment.name)
+        self._lanes = lanes
+        self._one_at_a_time = threading.Lock()
+        self._is_known_to_work = False
 
     def ensure_stack(self) -> None:
         """Make the stack when its backend lacks it. Raises Fault."""
@@ -99,11 +110,25 @@ class Converger:
         Faults when an update could not begin; KeyboardInterrupt when a person broke off what went before it. An
         update that was broken off has an outcome, which says so.
         """
+        with self._one_at_a_time:
+            outcome = self._converged_on_its_ground(document, instances, on_progress, known_ids, refresh=refresh)
+        part = lane_slice(document, self.stack.name, self.environment.name)
+        return evolve(outcome, stack=self.stack.name, slice_digest=part)
+
+    def _converged_on_its_ground(
+        self,
+        document: DesiredDocument,
+        instances: Sequence[Instance],
+        on_progress: OnEvent,
+        known_ids: Mapping[str, str],
+        *,
+        refresh: bool,
+    ) -> Outcome:
         outcome = self._converged(document, instances, on_progress, known_ids, refresh=refresh)
         if outcome.was_interrupted or not misses_ground(outcome):
             return outcome
         try:
-            if not self._ground_was_lost(on_progress):
+            if not self._found_ground_lost(document, instances, on_progress, known_ids):
                 return outcome
             second = self._converged(document, instances, on_progress, known_ids, refresh=False)
         except KeyboardInterrupt:
@@ -112,7 +137,27 @@ class Converger:
             return evolve(outcome, foundation_failures=(*outcome.foundation_failures, str(fault)))
         return with_second_try(outcome, second)
 
-    def _ground_was_lost(self, on_progress: OnEvent) -> bool:
+    def mend_ground(
+        self,
+        document: DesiredDocument,
+        instances: Sequence[Instance],
+        on_progress: OnEvent,
+        known_ids: Mapping[str, str],
+    ) -> bool:
+        """Make anew what the foundation lacks in EC2, for a lane that misses it; whether it lacked anything."""
+        with self._one_at_a_time:
+            lost = self._found_ground_lost(document, instances, on_progress, known_ids)
+            if lost:
+                self._converged(document, instances, on_progress, known_ids, refresh=False)
+            return lost
+
+    def _found_ground_lost(
+        self,
+        document: DesiredDocument,
+        instances: Sequence[Instance],
+        on_progress: OnEvent,
+        known_ids: Mapping[str, str],
+    ) -> bool:
         """Compare the foundation with EC2: whether anything that the state held is gone. Raises Fault."""
         before = self.stack.state()
         after = refreshed_ground(self.stack, self.environment, before, on_progress)
@@ -131,30 +176,45 @@ class Converger:
         held_before = state.instances_by_claim().keys()
         if refresh and not state.is_empty:
             state = refreshed(self.stack, self.environment, on_progress)
-        state = self._with_standing_parts(document, state, on_progress)
-        state = with_lost_parts(self.stack, self.environment, state, self._finder, on_progress)
+        state = self._with_what_stands(document, state, on_progress)
         changes = self._changes(document, state, instances, known_ids)
-        withheld = withheld_claims(state, changes, self.environment, datetime.now(UTC))
-        changes = evolve(
-            changes,
-            launches=tuple(one for one in changes.launches if one not in withheld),
-        )
-        state = forget_pending(self.stack, state, {claim.name for claim in withheld})
+        unseen = withheld_claims(state, changes, self.environment, datetime.now(UTC))
+        withheld = {**self._waiting(document, changes), **{claim.name: cut_off(claim) for claim in unseen}}
+        changes = evolve(changes, launches=tuple(one for one in changes.launches if one.name not in withheld))
+        state = forget_pending(self.stack, state, {claim.name for claim in unseen})
         if changes.strays and not changes.foundation_is_stale:
             state, changes = self._with_strays(state, changes, on_progress)
         if changes.is_empty:
-            return self._outcome(document, state, changes, withheld, None, {}, held_before)
-        update = update_whole if changes.foundation_is_stale else update_targets
-        finished = update(self.stack, document, self.environment, state, changes, on_progress)
+            return self._outcome(document, state, changes, withheld.values(), None, {}, held_before)
+        finished = self._updated(document, state, changes, on_progress)
         # A stray is named by its instance, and told of by its claim.
         claim_of = {instance.id: instance.claim for instance in instances}
-        return self._outcome(document, state, changes, withheld, finished, claim_of, held_before)
+        return self._outcome(document, state, changes, withheld.values(), finished, claim_of, held_before)
+
+    def _updated(
+        self, document: DesiredDocument, state: StackState, changes: Changes, on_progress: OnEvent
+    ) -> Finished:
+        update = update_whole if changes.foundation_is_stale else update_targets
+        return update(self.stack, document, self.environment, state, changes, on_progress)
+
+    def _waiting(self, document: DesiredDocument, changes: Changes) -> Mapping[str, ClaimOutcome]:
+        """Launches that cannot be made yet, by claim name: none, where the foundation is this stack's own."""
+        return {}
 
     def preflight(self, document: DesiredDocument, instances: Sequence[Instance]) -> None:
         """What can be known before a document is published: that its stack can be read, and that converging it would
-        lose nothing that no record names. Raises Fault; changes nothing but that a missing stack may be made.
+        lose nothing that no record names, in any lane. Raises Fault; changes nothing but that a missing stack may be
+        made.
+
+        The first time the CLI reads the stack, since the state's file does not tell whether its secrets can be opened.
         """
-        refuse_unrecorded_removals(document, self._state(instances))
+        state = self._state(instances)
+        if not self._is_known_to_work:
+            state = self.stack.exported()
+            self._is_known_to_work = True
+        refuse_unrecorded_removals(document, state)
+        for lane in self._lanes(document):
+            lane.preflight(document, instances)
 
     def adoptable(self, document: DesiredDocument, instances: Sequence[Instance]) -> Mapping[str, str]:
         """Instance ids, by claim name, of machines that run and that the stack does not hold yet: for a plain
@@ -165,11 +225,27 @@ class Converger:
         return self._changes(document, self.stack.state(), instances).adoptions
 
     def destroy(self, document: DesiredDocument | None, instances: Sequence[Instance], on_progress: OnEvent) -> Outcome:
-        """Delete everything that the stack holds, protected or not, and the `instances` that it does not know.
+        """Delete everything that the environment's stacks hold, protected or not, and the `instances` that none knows.
 
-        The empty stack itself stays. Settled when nothing is left. Raises Fault when it could not begin.
+        The other lanes go first, for their machines stand on this one's network. The empty stacks themselves stay.
+        Settled when nothing is left. Raises Fault when it could not begin.
         """
-        return tear_down(self.stack, self.environment, document, instances, self._finder, on_progress)
+        done: list[Outcome] = []
+        held_elsewhere: set[str] = set()
+        for lane in self._lanes(None):
+            held_elsewhere |= lane.machine_ids()
+            done.append(lane.destroy(document, instances, on_progress))
+            if done[-1].was_interrupted:
+                return of_all_lanes(done)
+        if all(outcome.is_settled for outcome in done):
+            own = [instance for instance in instances if instance.id not in held_elsewhere]
+            with self._one_at_a_time:
+                done.append(tear_down(self.stack, self.environment, document, own, self._finder, on_progress))
+        return of_all_lanes(done)
+
+    def machine_ids(self) -> set[str]:
+        """The ids of the machines that the stack holds; none when it does not exist. Raises Fault."""
+        return {one.id for one in self.stack.state().of_type(urns.INSTANCE)} if self.stack.exists() else set()
 
     def _state(self, instances: Sequence[Instance]) -> StackState:
         """The stack's state; a missing stack is made, unless machines say that there was one."""
@@ -189,15 +265,15 @@ class Converger:
             self.stack.ensure()
             return self.stack.state()
 
-    def _with_standing_parts(self, document: DesiredDocument, state: StackState, on_progress: OnEvent) -> StackState:
-        """A state that was lost, with the foundation that stands all the same; a second one would stand in its way."""
-        if self._finder is None or not holds_no_part(state):
-            return state
-        found = parts_that_stand(document, self.environment, self._finder, self.stack.name)
-        if not found:
-            return state
-        pools = {template.node_pool for template in document.foundation.launch_templates}
-        return with_parts(self.stack, self.environment, found, pools, on_progress)
+    def _with_what_stands(self, document: DesiredDocument, state: StackState, on_progress: OnEvent) -> StackState:
+        """The state with the parts of the foundation that stand and that it lacks, because a run was cut off, or
+        because the state was lost; a second foundation would stand in the way of the first."""
+        if self._finder is not None and holds_no_part(state):
+            found = parts_that_stand(document, self.environment, self._finder, self.stack.name)
+            if found:
+                pools = {template.node_pool for template in document.foundation.launch_templates}
+                state = with_parts(self.stack, self.environment, found, pools, on_progress)
+        return with_lost_parts(self.stack, self.environment, state, self._finder, on_progress)
 
     def _changes(
         self,
@@ -227,7 +303,7 @@ class Converger:
         document: DesiredDocument,
         state: StackState,
         changes: Changes,
-        withheld: Sequence[Claim],
+        withheld: Iterable[ClaimOutcome],
         finished: Finished | None,
         claim_of: Mapping[str, str],
         held_before: Collection[str],
@@ -246,13 +322,13 @@ class Converger:
             if finished.was_interrupted:
                 done = broken_off(done)
             failures = foundation_failures(finished.told, (*named.values(), *changes.removals))
-        left = [*_half_made(state, changes), *(_withheld(claim) for claim in withheld)]
+        left = [*told_half_made(state, changes), *withheld]
         is_clean = finished is None or (finished.succeeded and finished.told.is_complete)
         return Outcome(
             environment=document.environment,
             version=document.version,
             finished_at=datetime.now(UTC),
-            claims=(*done, *left, *_gone_already(document, state, done, held_before), *_duplicates(changes)),
+            claims=(*done, *left, *gone_already(document, state, done, held_before), *told_duplicates(changes)),
             foundation_failures=failures,
             is_settled=is_clean
             and not left
@@ -261,47 +337,3 @@ class Converger:
             and all(one.status in _AS_WANTED for one in done),
             was_interrupted=finished is not None and finished.was_interrupted,
         )
-
-
-def _half_made(state: StackState, changes: Changes) -> list[ClaimOutcome]:
-    """Machines whose making failed half-way in an earlier update, and that EC2 does not show alive: the next plan
-    lets their claims go once EC2 says that they are gone."""
-    held = state.instances_by_claim()
-    return [failure(name, "\n".join(held[name].init_errors), instance_id=held[name].id) for name in changes.half_made]
-
-
-def _withheld(claim: Claim) -> ClaimOutcome:
-    message = "its launch was cut off a moment ago and EC2 may not show the machine yet; the next run looks again"
-    return ClaimOutcome(claim.name, OutcomeStatus.UNKNOWN, offering=offering_of(claim), message=message)
-
-
-def _gone_already(
-    document: DesiredDocument, state: StackState, told_of: Sequence[ClaimOutcome], held_before: Collection[str]
-) -> list[ClaimOutcome]:
-    """Recorded removals of machines that the stack held when this run began and that a refresh found gone.
-
-    A record is carried from document to document until it is settled, so its machine may have left long ago: that
-    was told of then.
-    """
-    told = state.instances_by_claim().keys() | {one.claim for one in told_of}
-    gone = ({record.claim for record in document.removals} & set(held_before)) - told
-    return [ClaimOutcome(name, OutcomeStatus.DELETED) for name in sorted(gone)]
-
-
-def _duplicates(changes: Changes) -> list[ClaimOutcome]:
-    """A second machine of a claim is only told of: pods may run on it, and no record lets it go."""
-    return [
-        ClaimOutcome(
-            one.claim,
-            OutcomeStatus.UNKNOWN,
-            one.instance_id,
-            code=DUPLICATE,
-            message=(
-                f"instance {one.instance_id} carries the same claim tag as {one.kept}, which is the one that is managed"
-                if one.kept
-                else f"instance {one.instance_id} carries the tag of a claim whose own machine has left, and is not it"
-            )
-            + "; drain and terminate it by hand",
-        )
-        for one in changes.duplicates
-    ]

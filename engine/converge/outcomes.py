@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from attrs import evolve
 
@@ -155,6 +155,19 @@ def with_second_try(first: Outcome, second: Outcome) -> Outcome:
     """One outcome of a converge that was done twice: the second tells of what the first left undone."""
     told_again = {one.claim for one in second.claims}
     return evolve(second, claims=(*(one for one in first.claims if one.claim not in told_again), *second.claims))
+
+
+def of_all_lanes(outcomes: Sequence[Outcome]) -> Outcome:
+    """One outcome of several lanes, at least one: settled when all are."""
+    return evolve(
+        outcomes[-1],
+        claims=tuple(one for outcome in outcomes for one in outcome.claims),
+        foundation_failures=tuple(words for outcome in outcomes for words in outcome.foundation_failures),
+        is_settled=all(outcome.is_settled for outcome in outcomes),
+        was_interrupted=any(outcome.was_interrupted for outcome in outcomes),
+        stack="",
+        slice_digest="",
+    )
 
 
 def broken_off(outcomes: Iterable[ClaimOutcome]) -> list[ClaimOutcome]:

@@ -34,9 +34,13 @@ def declare_providers(environment: Environment) -> tuple[pulumi.ProviderResource
 
     Made without the pulumi_aws package, whose import takes seconds, so that one more claim costs none of it.
     """
-    inputs = provider_inputs(environment)
-    launches = {**inputs, "maxRetries": str(LAUNCH_RETRIES)}
-    return _provider(urns.EVERYTHING_ELSE, inputs), _provider(urns.LAUNCHES, launches)
+    return _provider(urns.EVERYTHING_ELSE, provider_inputs(environment)), declare_launches(environment)
+
+
+def declare_launches(environment: Environment) -> pulumi.ProviderResource:
+    """The launches' provider alone: all that a lane without a foundation needs."""
+    inputs = {**provider_inputs(environment), "maxRetries": str(LAUNCH_RETRIES)}
+    return _provider(urns.LAUNCHES, inputs)
 
 
 def _provider(name: str, inputs: dict[str, str]) -> pulumi.ProviderResource:

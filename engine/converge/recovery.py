@@ -9,7 +9,7 @@ from typing import Any, Protocol
 from engine.converge import urns
 from engine.converge.changes import Changes
 from engine.converge.faults import fault_of
-from engine.converge.providers import declare_providers
+from engine.converge.providers import declare_launches, declare_providers
 from engine.converge.pulumi_process import OnEvent, Program
 from engine.converge.pulumi_stack import PulumiStack
 from engine.converge.state import StackState, with_finished_creates, with_strays, without_pending
@@ -81,11 +81,17 @@ def forget_pending(stack: PulumiStack, state: StackState, keep: Collection[str])
     return stack.state()
 
 
-def providers_only(environment: Environment) -> Program:
-    """A program for operations that create nothing, and reach AWS as the environment says now."""
+def providers_only(environment: Environment, stack: str) -> Program:
+    """A program for operations that create nothing, and reach AWS as the environment says now.
+
+    It declares the providers that a stack of that name holds: launches alone in any but the environment's main one.
+    """
 
     def run() -> None:
-        declare_providers(environment)
+        if stack == environment.name:
+            declare_providers(environment)
+        else:
+            declare_launches(environment)
 
     return run
 
@@ -124,7 +130,7 @@ def take_in(
 
 
 def _refresh(stack: PulumiStack, environment: Environment, arguments: list[str], on_event: OnEvent) -> None:
-    program = providers_only(environment)
+    program = providers_only(environment, stack.name)
     done = stack.operate("refresh", [RUN_PROGRAM, *arguments], program=program, on_event=on_event)
     if not done.succeeded:
         raise fault_of(done, stack.name, f"comparing stack {stack.name} with EC2")

@@ -61,7 +61,8 @@ def tear_down(
     stack.unprotect_all()
     claim_of = {instance.id: instance.claim for instance in alive}
     leaving = {one.urn: claim_of.get(one.id) or urns.name_of(one.urn) for one in state.of_type(urns.INSTANCE)}
-    finished = stack.operate("destroy", [RUN_PROGRAM, GO_ON], program=providers_only(environment), on_event=on_event)
+    program = providers_only(environment, stack.name)
+    finished = stack.operate("destroy", [RUN_PROGRAM, GO_ON], program=program, on_event=on_event)
     left = stack.state()
     failures = foundation_failures(finished.told, leaving)
     if not left.is_empty and not failures:

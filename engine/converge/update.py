@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import pulumi
 from attrs import evolve
@@ -10,6 +10,7 @@ from attrs import evolve
 from engine.converge.changes import Changes
 from engine.converge.faults import fault_of
 from engine.converge.guard import refuse_unrecorded_steps
+from engine.converge.lane_program import declare_lane
 from engine.converge.pulumi_process import Finished, OnEvent, Program
 from engine.converge.pulumi_stack import PulumiStack
 from engine.converge.state import StackState
@@ -69,6 +70,28 @@ def update_targets(
             templates=changes.new_templates,
             adopt=changes.adoptions,
         )
+    )
+    targets = [f"--target={urn}" for urn in _targets(Urns(stack.name), state, changes)]
+    if changes.unfinished:
+        _refuse_losses(stack, document, targets, program)
+    return stack.operate("up", [GO_ON, *targets], program=program, on_event=on_event)
+
+
+def update_lane(
+    stack: PulumiStack,
+    document: DesiredDocument,
+    environment: Environment,
+    ground_ids: Mapping[str, str],
+    state: StackState,
+    changes: Changes,
+    on_event: OnEvent,
+) -> Finished:
+    """The same in a stack of claims alone; `ground_ids` are the main stack's resource ids by URN.
+
+    Raises ConvergeRefused when finishing a machine that is half-made would replace it.
+    """
+    program = refusing(
+        lambda: declare_lane(document, environment, ground_ids, claims=changes.declared, adopt=changes.adoptions)
     )
     targets = [f"--target={urn}" for urn in _targets(Urns(stack.name), state, changes)]
     if changes.unfinished:

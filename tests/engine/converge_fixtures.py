@@ -12,6 +12,7 @@ from attrs import evolve, frozen
 
 from engine.converge.driver import Converger
 from engine.converge.events import Event
+from engine.converge.session import Session
 from engine.converge.toolchain import Toolchain
 from engine.model import labels
 from engine.model.claim import Claim
@@ -30,11 +31,12 @@ ZONES = {"us-east-1a": "use1-az1", "us-east-1b": "use1-az2"}
 
 @frozen
 class World:
-    """One environment: its converger, and EC2 as an observer would report it."""
+    """One environment: its main converger, and EC2 as an observer would report it."""
 
     converger: Converger
     sandbox: Sandbox
     environment: Environment
+    session: Session
 
     @property
     def name(self) -> str:
@@ -114,4 +116,5 @@ def world(tmp_path: Path, toolchain: Toolchain, sandbox: Sandbox, attached_plugi
     name = "t" + tmp_path.name.replace("_", "-")[-20:].strip("-").lower()
     environment = documents.environment(name, sandbox.endpoint.url)
     finder = Ec2FoundationFinder(sandbox.endpoint.url, environment.region)
-    return World(Converger(toolchain, project, environment, variables, finder), sandbox, environment)
+    session = Session(toolchain, project, environment, variables, finder)
+    return World(session.lane(environment.name), sandbox, environment, session)
