@@ -88,6 +88,12 @@ class FakeApiServer:
         with self._news:
             assert self._news.wait_for(lambda: sum(each == path for each, _ in self.watching) >= count, 10)
 
+    @contextmanager
+    def in_silence(self) -> Iterator[None]:
+        """Nobody is told anything meanwhile, and no watch begins."""
+        with self._news:
+            yield
+
     def cut_watches(self, path: str = "") -> None:
         """Break the connections of who watches."""
         with self._news:
@@ -191,11 +197,13 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _watch(self, api: FakeApiServer) -> None:
         parts = urlsplit(self.path)
+        with api.in_silence():
+            oldest = api.oldest_version
         after = int(parse_qs(parts.query)["resourceVersion"][0])
         self.send_response(200)
         self.send_header("Transfer-Encoding", "chunked")
         self.end_headers()
-        if after < api.oldest_version:
+        if after < oldest:
             gone = {"type": "ERROR", "object": {"kind": "Status", "code": 410, "reason": "Expired"}}
             self._chunk(json.dumps(gone).encode() + b"\n")
             self._chunk(b"")
