@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from engine.cli import check, destroy, doctor, env, install, plan, sandbox, snapshot, status, up
+from engine.cli import check, destroy, doctor, env, install, plan, sandbox, snapshot, status, top, up
 from engine.cli.terminal import ExitCode
 
 app = typer.Typer(
@@ -36,6 +36,7 @@ app.command("plan")(plan.plan)
 app.command("up")(up.up)
 app.command("install")(install.install)
 app.command("status")(status.status)
+app.command("top")(top.top)
 app.command("destroy")(destroy.destroy)
 app.command("snapshot")(snapshot.snapshot)
 app.command("env")(env.env)

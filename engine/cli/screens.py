@@ -33,14 +33,14 @@ def render_proposal(planned: Planned, *, details: bool = False) -> RenderableTyp
 def show_standing(ports: Ports, ending: Ending, console: Console, *, as_json: bool) -> None:
     """The node sets, instances and cost that stand at the end of ``up``, or now."""
     snapshot = ending.last.snapshot if ending.last and not ending.changed else passes.observe(ports)[0]
+    plan = ending.last.plan if ending.last else None
     if as_json:
         from engine.report.json_report import standing_json
 
-        sys.stdout.write(standing_json(snapshot, ports.policy, ports.store.outcome()) + "\n")
+        sys.stdout.write(standing_json(snapshot, ports.policy, ports.store.outcome(), plan) + "\n")
         return
     from engine.report.status_report import render_status
 
-    plan = ending.last.plan if ending.last else None
     console.print(render_status(snapshot, ports.policy, ports.catalog, plan))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from engine.model.canonical import to_plain
@@ -15,7 +15,9 @@ from engine.model.plan import Launch, Plan, Removal, RemovalPhase
 from engine.model.policy import Policy
 from engine.model.refusal import Refusal, StayReason
 from engine.model.snapshot import Snapshot
+from engine.report.cluster_notes import pause_of
 from engine.report.doctor_report import Finding
+from engine.report.milestones import Expected, expectations, steps
 from engine.report.plan_report import plan_line
 from engine.report.standing import Standing, standings
 from engine.report.words import refusal_words, stay_words
@@ -71,13 +73,20 @@ def plan_json(plan: Plan) -> str:
                 {**to_plain(short), "refusal": _reason(short.refusal, now)} for short in plan.base_shortfalls
             ],
             "limits": [to_plain(use) for use in plan.limits],
+            "paused": plan.paused,
+            "nominations": [{"pod": str(each.pod), "node": each.node} for each in plan.nominations],
+            "binding_differences": [
+                {"pod": str(each.pod), "planned": each.planned, "node": each.node} for each in plan.binding_differences
+            ],
         }
     )
 
 
-def standing_json(snapshot: Snapshot, policy: Policy, outcome: Outcome | None) -> str:
+def standing_json(snapshot: Snapshot, policy: Policy, outcome: Outcome | None, plan: Plan | None = None) -> str:
     """What stands: each claim of the published document, the pods that wait, the last outcome."""
-    every = standings(snapshot)
+    ledger = plan.ledger if plan is not None else snapshot.ledger
+    every = standings(snapshot, ledger)
+    expected = expectations(ledger, every)
     document = snapshot.document
     return _written(
         {
@@ -87,7 +96,10 @@ def standing_json(snapshot: Snapshot, policy: Policy, outcome: Outcome | None) -
             "version": document.version if document is not None else 0,
             "policy_digest": policy.digest,
             "total_usd_per_hour": _dollars(total(one.claim.usd_per_hour for one in every)),
-            "nodes": [_standing(one) for one in every],
+            "paused": pause_of(snapshot, plan),
+            "paused_pools": {pool.name: pool.paused for pool in policy.node_pools if pool.paused},
+            "karpenter": to_plain(snapshot.karpenter),
+            "nodes": [standing_of(one, expected, snapshot.taken_at) for one in every],
             "waiting_pods": sorted(str(pod.key) for pod in snapshot.pods if pod.is_waiting),
             "problems": [str(problem) for problem in snapshot.problems],
             "last_outcome": to_plain(outcome) if outcome is not None else None,
@@ -171,7 +183,8 @@ def _removal(removal: Removal) -> dict[str, Any]:
     return {**to_plain(removal.record), "phase": removal.phase.value, "pods": [str(pod) for pod in removal.pods]}
 
 
-def _standing(one: Standing) -> dict[str, Any]:
+def standing_of(one: Standing, expected: Expected, now: datetime) -> dict[str, Any]:
+    """One machine: ``milestones`` are moments; ``steps`` the seconds that each took, takes and usually takes."""
     claim = one.claim
     return {
         "claim": claim.name,
@@ -182,9 +195,23 @@ def _standing(one: Standing) -> dict[str, Any]:
         "stack": claim.stack,
         "usd_per_hour": _dollars(claim.usd_per_hour),
         "state": one.state,
+        "phase": one.phase.value,
         "instance_id": one.instance_id or None,
         "node": one.node,
         "accelerators": one.accelerators,
         "accelerators_used": one.accelerators_used,
         "pods": one.pods,
+        "milestones": to_plain(one.milestones),
+        "steps": {
+            step.stage.value: {
+                "took_seconds": _seconds(step.took),
+                "elapsed_seconds": _seconds(step.elapsed),
+                "expected_seconds": _seconds(step.expected),
+            }
+            for step in steps(one, expected, now)
+        },
     }
+
+
+def _seconds(duration: timedelta | None) -> float | None:
+    return duration.total_seconds() if duration is not None else None

@@ -58,6 +58,20 @@ def shortfalls_section(plan: Plan, now: datetime) -> Iterator[RenderableType]:
     yield indented(rows)
 
 
+def bindings_section(plan: Plan, *, details: bool) -> Iterator[RenderableType]:
+    """Pods that kube-scheduler bound to another node than the plan had for them: nothing is bought twice for that."""
+    if not plan.binding_differences:
+        return
+    yield heading(f"Bound elsewhere {counted(len(plan.binding_differences), 'pod')}")
+    rows = table("pod", "planned for", "bound to")
+    shown = plan.binding_differences if details else plan.binding_differences[:_GROUPS_SHOWN]
+    for each in shown:
+        rows.add(str(each.pod), each.planned, each.node)
+    yield indented(rows)
+    if rest := len(plan.binding_differences) - len(shown):
+        yield indented(Text(f"and {counted(rest, 'pod')} more (--details)", style="dim"))
+
+
 def limits_section(plan: Plan) -> Iterator[RenderableType]:
     """How full the limits are once this plan is done."""
     if not plan.limits:

@@ -13,8 +13,9 @@ from engine.model.duration import format_duration
 from engine.model.plan import Plan, RemovalPhase
 from engine.model.policy import Policy
 from engine.model.snapshot import Snapshot
+from engine.report.cluster_notes import karpenter_notes, paused_notes
 from engine.report.plan_changes import kept_section, launches_section, removals_section
-from engine.report.plan_gaps import blocked_section, limits_section, shortfalls_section
+from engine.report.plan_gaps import bindings_section, blocked_section, limits_section, shortfalls_section
 from engine.report.tables import Screen, short_hash
 from engine.report.words import a_month, counted, signed
 
@@ -37,9 +38,11 @@ def render_plan(
         kept_section(plan, decided_at, details=details),
         blocked_section(plan, decided_at, details=details),
         shortfalls_section(plan, decided_at),
+        bindings_section(plan, details=details),
         limits_section(plan),
     ]
     lines: list[RenderableType] = [_header(plan, snapshot, policy, catalog, read_at, details=details)]
+    lines += [*paused_notes(snapshot, plan), *karpenter_notes(snapshot)]
     for section in sections:
         rendered = list(section)
         if rendered:

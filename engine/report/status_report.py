@@ -15,7 +15,9 @@ from engine.model.money import UsdPerHour, total
 from engine.model.plan import Plan
 from engine.model.policy import Policy
 from engine.model.snapshot import Snapshot
+from engine.report.cluster_notes import karpenter_notes, paused_notes
 from engine.report.standing import Standing, standings
+from engine.report.status_milestones import milestones_section
 from engine.report.tables import BAR, Rows, Screen, heading, in_table, indented, table, zones_in_short
 from engine.report.words import a_month, counted
 
@@ -28,16 +30,21 @@ def render_status(
     snapshot: Snapshot, policy: Policy, catalog: Catalog, plan: Plan | None = None, *, now: datetime | None = None
 ) -> RenderableType:
     """Node sets and instances, waiting pods, cost; ``plan`` adds what a pass would change. ``now``: the reader's."""
-    every = standings(snapshot)
-    lines: list[RenderableType] = [_header(snapshot, now or datetime.now(UTC))]
+    read_at = now or datetime.now(UTC)
+    ledger = plan.ledger if plan is not None else snapshot.ledger
+    every = standings(snapshot, ledger)
+    lines: list[RenderableType] = [_header(snapshot, read_at)]
+    lines += [*paused_notes(snapshot, plan, policy), *karpenter_notes(snapshot)]
     if every:
         lines += [
             Text(""),
             heading("Node sets"),
-            indented(_node_sets(every, catalog.region)),
+            indented(node_sets_table(every, catalog.region)),
         ]
     if 0 < len(every) <= _ONE_BY_ONE:
         lines += [Text(""), heading("Instances"), indented(_instances(every))]
+    milestones = list(milestones_section(every, ledger, read_at, most=_ONE_BY_ONE))
+    lines += [Text(""), *milestones] if milestones else []
     lines += _without_claim(snapshot)
     lines += _pools_without_nodes(policy, every)
     lines += [Text(f"could not be read: {problem}", style="yellow") for problem in snapshot.problems]
@@ -45,13 +52,17 @@ def render_status(
     return Screen(*lines)
 
 
-def _node_sets(every: Sequence[Standing], region: str) -> Rows:
+def node_sets_table(every: Sequence[Standing], region: str, *, keeps_bars: bool = False) -> Rows:
+    """Machines that are alike in pool, type, capacity type and state, in one row with their GPUs, pods and cost.
+
+    ``keeps_bars``: where the screen is narrow the capacity type gives way before the bars do.
+    """
     groups: dict[tuple[str, str, str, str], list[Standing]] = defaultdict(list)
     for one in every:
         inputs = one.claim.inputs
         groups[one.claim.node_pool, inputs.instance_type, inputs.capacity_type, one.state].append(one)
     columns = ("node set", ">nodes", "type", region, "capacity", "state", BAR, ">GPUs", ">pods", ">$/h")
-    rows = table(*columns, gives_way=(region, BAR))
+    rows = table(*columns, gives_way=(region, "capacity", BAR) if keeps_bars else (region, BAR))
     for alike in sorted(groups):
         pool, kind, capacity_type, state = alike
         group = groups[alike]
