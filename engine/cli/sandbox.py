@@ -1,31 +1,89 @@
-"""``nodewright sandbox``: look after the embedded environment's simulated cluster and EC2."""
+"""``nodewright sandbox``: look after the embedded environments' clusters and EC2."""
 
 from __future__ import annotations
 
+from enum import Enum
 from typing import Annotated
 
 import typer
 
-from engine.cli.terminal import out, told_of_faults
+from engine.cli.terminal import out, progress_line, told_of_faults
 
-app = typer.Typer(help="The embedded sandbox: its EC2 endpoint and its simulated cluster.", no_args_is_help=True)
+app = typer.Typer(help="The embedded sandboxes: their EC2 endpoint and their cluster.", invoke_without_command=True)
 SandboxArgument = Annotated[str, typer.Argument(metavar="[ENV]", help="A sandbox environment.")]
+
+
+class ClusterChoice(str, Enum):
+    SIMULATED = "simulated"
+    REAL = "real"
+
+
+# Each kind of cluster has an embedded environment.
+_EMBEDDED = {ClusterChoice.SIMULATED: "sandbox", ClusterChoice.REAL: "sandbox-real"}
+ClusterOption = Annotated[
+    ClusterChoice | None, typer.Option("--cluster", help="The embedded environment with such a cluster, without ENV.")
+]
+
+
+@app.callback()
+def sandbox(context: typer.Context, cluster: ClusterOption = None) -> None:
+    """The embedded sandboxes: their EC2 endpoint and their cluster. `--cluster real` alone is `up --cluster real`."""
+    if context.invoked_subcommand is not None:
+        if cluster is not None:
+            raise typer.BadParameter(f"write it after the word {context.invoked_subcommand}", param_hint="--cluster")
+        return
+    if cluster is None:
+        typer.echo(context.get_help())
+        return
+    up(context, cluster=cluster)
+
+
+@app.command("up")
+def up(
+    context: typer.Context,
+    environment: Annotated[str | None, typer.Argument(metavar="[ENV]", help="A sandbox environment.")] = None,
+    cluster: ClusterOption = None,
+) -> None:
+    """Start a sandbox's EC2, and its control plane where its cluster is a real one; nothing is bought yet."""
+    with told_of_faults():
+        from engine.model.environment import ClusterKind
+        from engine.model.fault import Fault
+        from engine.reconcile import sandboxed
+        from engine.reconcile.workspace import find_workspace
+
+        name = environment or _EMBEDDED[cluster or ClusterChoice.SIMULATED]
+        workspace = find_workspace(context.obj)
+        declared = workspace.environment(name).sandbox
+        if cluster is not None and declared is not None and declared.cluster is not ClusterKind(cluster.value):
+            raise Fault(
+                f"environment {name} has a {declared.cluster.value} cluster: its stack file says so",
+                f"set cluster: {cluster.value} below nodewright:sandbox in stacks/Pulumi.{name}.yaml, then "
+                f"`nodewright sandbox reset {name}`",
+            )
+        running = sandboxed.up(workspace, name, progress_line)
+        out().print(f"{name}: EC2 at {running.endpoint_url}")
+        if running.cluster.kubeconfig is not None:
+            out().print(f"{name}: Kubernetes at {running.cluster.endpoint}")
+            out().print(f"export KUBECONFIG={running.cluster.kubeconfig}", soft_wrap=True)
 
 
 @app.command("down")
 def down(context: typer.Context, environment: SandboxArgument = "sandbox") -> None:
-    """Stop the sandbox's EC2. Its state is in memory: the next `up` notices that all is lost, and rebuilds."""
+    """Stop a sandbox's EC2 and control plane.
+
+    EC2's state is in memory: the next `up` notices that all is lost, and rebuilds. A real cluster's objects stay.
+    """
     with told_of_faults():
         from engine.reconcile import sandboxed
         from engine.reconcile.workspace import find_workspace
 
-        was_running = sandboxed.down(find_workspace(context.obj), environment)
-        out().print(f"{environment}: EC2 stopped" if was_running else f"{environment}: EC2 was not running")
+        stopped = sandboxed.down(find_workspace(context.obj), environment)
+        out().print(f"{environment}: {' and '.join(stopped)} stopped" if stopped else f"{environment}: nothing ran")
 
 
 @app.command("reset")
 def reset(context: typer.Context, environment: SandboxArgument = "sandbox") -> None:
-    """Stop the sandbox's EC2 and forget all of it, so that `up` starts anew, with the stack file's pods."""
+    """Stop a sandbox and forget all of it, so that `up` starts anew, with the stack file's pods."""
     with told_of_faults():
         from engine.reconcile import sandboxed
         from engine.reconcile.workspace import find_workspace
@@ -40,7 +98,7 @@ def scale(
     replicas: Annotated[int, typer.Argument(min=0, max=100_000, help="Pods of the inference deployment.")],
     environment: SandboxArgument = "sandbox",
 ) -> None:
-    """Set the number of pods of the simulated cluster's inference deployment."""
+    """Set the number of pods of a sandbox's inference deployment."""
     with told_of_faults():
         from engine.reconcile import sandboxed
         from engine.reconcile.workspace import find_workspace

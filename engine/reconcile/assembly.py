@@ -21,7 +21,7 @@ from engine.catalog.data import CatalogData
 from engine.converge.store import FileStore
 from engine.model.catalog import Catalog
 from engine.model.document import DesiredDocument
-from engine.model.environment import CatalogSource, Environment
+from engine.model.environment import CatalogSource, ClusterKind, Environment
 from engine.model.snapshot import CloudFacts
 from engine.observe.aws_client import aws_client
 from engine.observe.catalog_source import read_catalog_data
@@ -73,8 +73,11 @@ def assemble(workspace: Workspace, name: str) -> Ports:
     drainer: Drainer
     labeler: Labeler
     nominator: Nominator = BindsByItself()
-    if environment.sandbox is not None:
-        environment, cluster, simulated = sandboxed.parts(workspace, environment, environment.sandbox)
+    sandbox = environment.sandbox
+    if sandbox is not None:
+        environment = sandboxed.started(workspace, environment, sandbox, policy)
+    if sandbox is not None and sandbox.cluster is ClusterKind.SIMULATED:
+        cluster, simulated = sandboxed.simulated(workspace, environment, sandbox)
         drainer, labeler = simulated, simulated
         lease = StoreLease(store)
     else:

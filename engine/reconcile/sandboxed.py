@@ -1,7 +1,8 @@
-"""The ports of a sandbox environment: EC2 by moto on loopback, and a simulated cluster that its instances join."""
+"""A sandbox environment: EC2 by moto on loopback, and the cluster that its instances join, simulated or real."""
 
 from __future__ import annotations
 
+import os
 import shutil
 from datetime import UTC, datetime
 from pathlib import Path
@@ -10,39 +11,91 @@ from typing import Any
 from attrs import evolve, frozen
 
 from engine.model.document import DesiredDocument
-from engine.model.environment import Environment, Sandbox
+from engine.model.environment import Cluster, ClusterKind, Environment, Sandbox
 from engine.model.fault import Fault
+from engine.model.policy import Policy
 from engine.model.snapshot import CloudFacts
 from engine.observe.cluster import ClusterFacts, decode_cluster
+from engine.programs.cache import Tell, user_cache_dir
+from engine.programs.go_program import CONTROL_PLANE, build_program, require_program
 from engine.reconcile.ports import ClusterSource
 from engine.reconcile.workspace import Workspace
 from engine.sandbox.cluster import SimulatedCluster
 from engine.sandbox.cluster_objects import machines_of
+from engine.sandbox.control_plane import ControlPlane, Plane
 from engine.sandbox.ec2 import ec2_down, ec2_up
+from engine.sandbox.kubelets import Pace
+from engine.sandbox.kubelets_process import KubeletSettings, kubelets_down, kubelets_up
 from engine.sandbox.manifests import read_manifests
+from engine.sandbox.real_workload import create_once, real_objects, scale_inference
 from engine.sandbox.workload import inference_pods, sandbox_objects
 
+EC2, CLUSTER = "EC2", "the control plane"
+# A machine takes a little while on the way into the cluster, so that what is in flight can be seen.
+_REGISTER_SECONDS, _DEVICE_PLUGIN_SECONDS, _STARTUP_SECONDS = 2.0, 1.0, 2.0
 
-def parts(
-    workspace: Workspace, environment: Environment, sandbox: Sandbox
-) -> tuple[Environment, ClusterSource, SimulatedCluster]:
-    """The environment with its endpoint filled in, started when it does not run; its cluster to read, and to act on."""
+
+def started(workspace: Workspace, environment: Environment, sandbox: Sandbox, policy: Policy) -> Environment:
+    """The environment with the addresses of what serves it; all of that is started where it does not run.
+
+    Raises Fault where the cluster is a real one and its control plane is not built, or does not start.
+    """
     endpoint = ec2_up(ec2_folder(workspace, environment.name))
-    cluster = _cluster(workspace, environment.name, sandbox)
-    return evolve(environment, endpoint_url=endpoint.url), _Prompted(cluster), cluster
+    environment = evolve(environment, endpoint_url=endpoint.url)
+    if sandbox.cluster is ClusterKind.SIMULATED:
+        return environment
+    plane = _plane(workspace, environment.name).up()
+    startup_taints = {taint.key for pool in policy.node_pools for taint in pool.startup_taints}
+    pace = Pace(
+        register_seconds=_REGISTER_SECONDS,
+        device_plugin_seconds=_DEVICE_PLUGIN_SECONDS,
+        startup_seconds=_STARTUP_SECONDS,
+        startup_taints=tuple(sorted(startup_taints)),
+    )
+    settings = KubeletSettings(endpoint.url, environment.region, environment.name, pace)
+    kubelets_up(plane_folder(workspace, environment.name), settings)
+    manifests = [workspace.root / file for file in sandbox.manifests]
+    create_once(plane.client(), lambda: [*real_objects(sandbox.pods, sandbox.seed), *read_manifests(manifests)])
+    return evolve(environment, cluster=_joined(environment, plane))
+
+
+def simulated(
+    workspace: Workspace, environment: Environment, sandbox: Sandbox
+) -> tuple[ClusterSource, SimulatedCluster]:
+    """The simulated cluster of an environment that has one: to read, and to act on."""
+    cluster = _simulation(workspace, environment.name, sandbox)
+    return _Prompted(cluster), cluster
+
+
+def up(workspace: Workspace, name: str, tell: Tell) -> Environment:
+    """Start the sandbox's EC2 and cluster; a real one's control plane is built first where it is not. Raises Fault."""
+    sandbox = _sandbox_of(workspace, name)
+    if sandbox.cluster is ClusterKind.REAL:
+        build_program(CONTROL_PLANE, *_places(workspace), tell)
+    environment = workspace.environment(name)
+    return started(workspace, environment, sandbox, workspace.policy(environment))
 
 
 def ec2_folder(workspace: Workspace, name: str) -> Path:
     return workspace.root / ".nodewright" / name / "ec2"
 
 
-def down(workspace: Workspace, name: str) -> bool:
-    """Stop the sandbox's EC2; whether it ran. Also when its stack file is gone already."""
-    return ec2_down(ec2_folder(workspace, name))
+def plane_folder(workspace: Workspace, name: str) -> Path:
+    return workspace.root / ".nodewright" / name / "plane"
+
+
+def down(workspace: Workspace, name: str) -> tuple[str, ...]:
+    """Stop what serves the sandbox; what of it ran. Also when its stack file is gone already."""
+    folder = plane_folder(workspace, name)
+    kubelets_down(folder)
+    # Nothing is started, so it does not matter by which program.
+    plane_ran = ControlPlane(Path(CONTROL_PLANE.file), folder).down()
+    ec2_ran = ec2_down(ec2_folder(workspace, name))
+    return tuple(word for word, ran in ((EC2, ec2_ran), (CLUSTER, plane_ran)) if ran)
 
 
 def reset(workspace: Workspace, name: str) -> None:
-    """Stop the sandbox's EC2 and forget all of it: cluster, documents, Pulumi's state. Raises Fault."""
+    """Stop what serves the sandbox and forget all of it: cluster, documents, Pulumi's state. Raises Fault."""
     _sandbox_of(workspace, name)
     down(workspace, name)
     shutil.rmtree(workspace.root / ".nodewright" / name, ignore_errors=True)
@@ -50,7 +103,12 @@ def reset(workspace: Workspace, name: str) -> None:
 
 def scale(workspace: Workspace, name: str, replicas: int) -> tuple[int, int]:
     """Set the inference deployment's pods; how many there were and are. Raises Fault."""
-    cluster = _cluster(workspace, name, _sandbox_of(workspace, name))
+    sandbox = _sandbox_of(workspace, name)
+    if sandbox.cluster is ClusterKind.REAL:
+        environment = workspace.environment(name)
+        started(workspace, environment, sandbox, workspace.policy(environment))
+        return scale_inference(_plane(workspace, name).up().client(), replicas), replicas
+    cluster = _simulation(workspace, name, sandbox)
     app: str = inference_pods(1)[0]["metadata"]["labels"]["app"]
     before = sum(pod["metadata"].get("labels", {}).get("app") == app for pod in cluster.read().pods)
     if replicas < before:
@@ -72,7 +130,27 @@ class _Prompted:
         return decode_cluster(objects.pods, objects.nodes, objects.daemon_sets)
 
 
-def _cluster(workspace: Workspace, name: str, sandbox: Sandbox) -> SimulatedCluster:
+def _plane(workspace: Workspace, name: str) -> ControlPlane:
+    return ControlPlane(require_program(CONTROL_PLANE, *_places(workspace)), plane_folder(workspace, name))
+
+
+def _places(workspace: Workspace) -> tuple[str, Path, Path]:
+    """Where a program is looked for: PATH, the user's cache, the pinned modules."""
+    return os.environ.get("PATH", os.defpath), user_cache_dir(os.environ), workspace.root / "tools"
+
+
+def _joined(environment: Environment, plane: Plane) -> Cluster:
+    """The stack file's cluster at the address that its nodes and we find it at."""
+    return evolve(
+        environment.cluster,
+        endpoint=plane.endpoint,
+        certificate_authority=plane.certificate_authority,
+        kubeconfig=str(plane.kubeconfig),
+        context=None,
+    )
+
+
+def _simulation(workspace: Workspace, name: str, sandbox: Sandbox) -> SimulatedCluster:
     manifests = [workspace.root / file for file in sandbox.manifests]
     return SimulatedCluster(
         workspace.root / ".nodewright" / name / "cluster",

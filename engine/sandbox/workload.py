@@ -62,9 +62,14 @@ def workload_classes() -> tuple[WorkloadClass, ...]:
 
 def sandbox_objects(count: int, seed: int, created_at: datetime = CREATED_AT) -> list[KubernetesObject]:
     """``count`` pending pods, a tenth of them the inference deployment's, and the daemonsets."""
-    replicas = round(count * _INFERENCE_SHARE)
+    replicas = inference_replicas(count)
     pods = draw_pods(count - replicas, seed, created_at) + inference_pods(replicas, created_at)
     return pods + daemon_sets(created_at)
+
+
+def inference_replicas(count: int) -> int:
+    """How many of ``count`` pods are the inference deployment's."""
+    return round(count * _INFERENCE_SHARE)
 
 
 def draw_pods(count: int, seed: int, created_at: datetime = CREATED_AT) -> list[KubernetesObject]:
