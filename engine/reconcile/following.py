@@ -1,4 +1,4 @@
-"""A cluster that is followed: looked at again and again, where nothing can be watched."""
+"""A cluster that is followed: watched, or where it cannot be, looked at again and again."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from collections.abc import Callable
 from engine.model.document import DesiredDocument
 from engine.model.snapshot import CloudFacts
 from engine.observe.cluster import ClusterFacts
+from engine.observe.live_cluster import LiveCluster
 from engine.reconcile.ports import ClusterSource
 
 POLL_SECONDS = 1.0
@@ -60,3 +61,32 @@ class Polled:
 
     def poke(self) -> None:
         self._poked.set()
+
+
+class Watched:
+    """A real cluster by list and watch: it knows its nodes by itself."""
+
+    def __init__(self, cluster: LiveCluster) -> None:
+        self._cluster = cluster
+
+    def start(self) -> None:
+        self._cluster.start()
+
+    def stop(self) -> None:
+        self._cluster.stop()
+
+    def unsynced(self) -> tuple[str, ...]:
+        return self._cluster.unsynced()
+
+    def facts(self, cloud: CloudFacts, document: DesiredDocument | None) -> ClusterFacts:
+        """What it holds now. Raises NotSynced."""
+        return self._cluster.facts()
+
+    def revision(self) -> int:
+        return self._cluster.revision()
+
+    def wait_for_change(self, after: int, timeout_seconds: float) -> int:
+        return self._cluster.wait_for_change(after, timeout_seconds)
+
+    def poke(self) -> None:
+        self._cluster.poke()

@@ -16,6 +16,7 @@ from engine.model.ledger import Ledger
 from engine.model.outcome import ClaimOutcome, Outcome, OutcomeStatus
 from engine.model.plan import Plan, RemovalPhase
 from engine.model.snapshot import CloudFacts, Snapshot
+from engine.reconcile.hands import lacking_labels
 from engine.reconcile.one_writer import sole_writer
 from engine.reconcile.ports import OnEvent, Ports, Tell
 from engine.reconcile.settledness import as_one, unsettled_lanes
@@ -87,7 +88,7 @@ def propose(ports: Ports) -> Proposal:
         problems=problems,
         is_settled=settled,
         network_lost=lost,
-        failures=tuple(_unmatched_selectors(ports, snapshot.cloud)),
+        failures=tuple(selector_failures(ports, snapshot.cloud)),
     )
 
 
@@ -156,8 +157,8 @@ def _say_nothing(line: str) -> None:
     """A clock is kept without a word."""
 
 
-def _unmatched_selectors(ports: Ports, cloud: CloudFacts) -> Iterator[str]:
-    """In a network that exists already, each selector of a class in use that matches nothing there."""
+def selector_failures(ports: Ports, cloud: CloudFacts) -> Iterator[str]:
+    """What keeps a pool from launching: in an existing network, a selector of its class that matches nothing."""
     if ports.environment.network.mode is NetworkMode.OWNED:
         return
     in_use = {pool.node_class for pool in ports.policy.node_pools}
@@ -176,13 +177,8 @@ def label_nodes(ports: Ports, snapshot: Snapshot) -> None:
 
     Labels that a node has already stay as they are.
     """
-    claims = {claim.name: claim for claim in snapshot.document.claims} if snapshot.document else {}
-    claim_of = {instance.id: claims.get(instance.claim) for instance in snapshot.cloud.instances if instance.is_alive}
-    for node in snapshot.nodes:
-        claim = claim_of.get(node.instance_id)
-        lacking = {key: value for key, value in claim.labels.items() if key not in node.labels} if claim else {}
-        if lacking:
-            ports.labeler.label(node.name, lacking)
+    for name, lacking in lacking_labels(snapshot):
+        ports.labeler.label(name, lacking)
 
 
 def _changes_document(proposal: Proposal) -> bool:

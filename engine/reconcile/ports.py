@@ -16,13 +16,16 @@ from engine.converge.store import DocumentStore
 from engine.model.catalog import Catalog
 from engine.model.document import DesiredDocument
 from engine.model.environment import Environment
+from engine.model.fault import Fault
 from engine.model.ledger import Ledger
 from engine.model.node import Instance
 from engine.model.outcome import Outcome
+from engine.model.plan import Plan
 from engine.model.policy import Policy
-from engine.model.snapshot import CloudFacts
+from engine.model.snapshot import CloudFacts, Snapshot
 from engine.observe.cluster import ClusterFacts
 from engine.reconcile.workspace import Workspace
+from engine.report.summary import PassReport
 
 Tell = Callable[[str], None]
 OnEvent = Callable[[object], None]
@@ -118,11 +121,38 @@ class ConvergingSession(Protocol):
     def interrupt(self) -> None: ...
 
 
+class PassObserver(Protocol):
+    """Told of each pass as it goes, in the deciding thread, once what is urgent has been done. Must not raise."""
+
+    def pass_begins(self, pass_id: str) -> None: ...
+
+    def decided(self, snapshot: Snapshot, plan: Plan, report: PassReport) -> None: ...
+
+    def converged(self, outcome: Outcome) -> None: ...
+
+    def pass_ended(self, report: PassReport) -> None: ...
+
+
+class RunAudience(Protocol):
+    """Who watches a loop. ``is_quiet`` passes did nothing and changed nothing; only a heartbeat tells of them.
+
+    ``on_event`` is given the engine's events, in the lanes' threads.
+    """
+
+    def say(self, line: str) -> None: ...
+
+    def warn(self, fault: Fault) -> None: ...
+
+    def pass_ended(self, report: PassReport, *, is_quiet: bool) -> None: ...
+
+    def on_event(self, event: object) -> None: ...
+
+
 @frozen
 class Ports:
     """``session`` is opened on demand, since it alone imports Pulumi; it is told of progress while a CLI is built.
 
-    ``live`` makes the source that a loop follows; ``watches`` is false for a look without watching.
+    ``live`` makes the source that a loop follows.
     """
 
     workspace: Workspace
