@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import secrets
 import socket
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 
@@ -18,20 +18,22 @@ from engine.actuate.lease import KubernetesLease
 from engine.actuate.nominate import BindsByItself, KubernetesNominator, Nominator
 from engine.catalog.build import build_catalog
 from engine.catalog.data import CatalogData
-from engine.converge.store import FileStore
+from engine.converge.store import DocumentStore, FileStore
 from engine.model.catalog import Catalog
 from engine.model.document import DesiredDocument
 from engine.model.environment import CatalogSource, ClusterKind, Environment
 from engine.model.snapshot import CloudFacts
+from engine.observe.api_server import ApiServer
 from engine.observe.aws_client import aws_client
 from engine.observe.catalog_source import read_catalog_data
 from engine.observe.cluster import ClusterFacts, ClusterReader, KubernetesCluster
 from engine.observe.ec2 import Ec2Reader
 from engine.observe.ec2_foundation import Ec2FoundationFinder
+from engine.observe.live_cluster import LiveCluster
 from engine.reconcile import sandboxed
-from engine.reconcile.following import Polled
+from engine.reconcile.following import Polled, Watched
 from engine.reconcile.one_writer import BothLeases, StoreLease
-from engine.reconcile.ports import ClusterSource, Converging, ConvergingSession, PassLease, Ports, Tell
+from engine.reconcile.ports import ClusterSource, ConvergingSession, LiveSource, PassLease, Ports, Tell
 from engine.reconcile.shell import Shell, shell_variables
 from engine.reconcile.workspace import Workspace
 
@@ -46,7 +48,7 @@ def _catalog(workspace: Workspace, environment: Environment, data: CatalogData) 
     return build_catalog(environment.region, environment.network.zones, data, environment.pricing, prices)
 
 
-def _catalog_now(workspace: Workspace, environment: Environment) -> Catalog:
+def catalog_now(workspace: Workspace, environment: Environment) -> Catalog:
     """The catalog, with EC2's own answers where the environment wants them; a note says why they are missing."""
     shipped = read_catalog_data()
     if environment.catalog is CatalogSource.SHIPPED:
@@ -68,39 +70,56 @@ def assemble(workspace: Workspace, name: str) -> Ports:
     environment = workspace.environment(name)
     policy = workspace.policy(environment)
     store = FileStore(workspace.store_root(environment), environment.name)
-    lease: PassLease
-    cluster: ClusterSource
-    drainer: Drainer
-    labeler: Labeler
-    nominator: Nominator = BindsByItself()
     sandbox = environment.sandbox
     if sandbox is not None:
         environment = sandboxed.started(workspace, environment, sandbox, policy)
     if sandbox is not None and sandbox.cluster is ClusterKind.SIMULATED:
         cluster, simulated = sandboxed.simulated(workspace, environment, sandbox)
-        drainer, labeler = simulated, simulated
-        lease = StoreLease(store)
+        ways = _Ways(cluster, simulated, simulated, BindsByItself(), StoreLease(store), lambda: Polled(cluster))
     else:
-        kubernetes = KubernetesCluster(environment.cluster.kubeconfig, environment.cluster.context)
-        cluster = _Unprompted(kubernetes)
-        drainer, labeler = KubernetesDrainer(kubernetes.api_server), KubernetesLabeler(kubernetes.api_server)
-        nominator = KubernetesNominator(kubernetes.api_server)
-        lease = BothLeases(StoreLease(store), _cluster_lease(environment, kubernetes.api_server))
+        ways = _kubernetes(environment, store)
     return Ports(
         workspace=workspace,
         environment=environment,
         policy=policy,
-        catalog=_catalog_now(workspace, environment),
+        catalog=catalog_now(workspace, environment),
         store=store,
         cloud=Ec2Reader(environment.endpoint_url, environment.region),
-        cluster=cluster,
-        drainer=drainer,
-        labeler=labeler,
-        nominator=nominator,
-        lease=lease,
+        cluster=ways.cluster,
+        drainer=ways.drainer,
+        labeler=ways.labeler,
+        nominator=ways.nominator,
+        lease=ways.lease,
         session=lambda tell: _session(workspace, environment, tell),
-        live=lambda: Polled(cluster),
+        live=ways.live,
         now=lambda: datetime.now(UTC),
+    )
+
+
+@frozen
+class _Ways:
+    """How a cluster is reached: read, acted on, held and followed."""
+
+    cluster: ClusterSource
+    drainer: Drainer
+    labeler: Labeler
+    nominator: Nominator
+    lease: PassLease
+    live: Callable[[], LiveSource]
+
+
+def _kubernetes(environment: Environment, store: DocumentStore) -> _Ways:
+    where = environment.cluster
+    read = KubernetesCluster(where.kubeconfig, where.context)
+    api_server = read.api_server
+    return _Ways(
+        cluster=_Unprompted(read),
+        drainer=KubernetesDrainer(api_server),
+        labeler=KubernetesLabeler(api_server),
+        nominator=KubernetesNominator(api_server),
+        lease=BothLeases(StoreLease(store), _cluster_lease(environment, api_server)),
+        # Connections of its own: streams that stay open must not keep an eviction waiting.
+        live=lambda: Watched(LiveCluster(ApiServer(where.kubeconfig, where.context))),
     )
 
 
@@ -110,22 +129,6 @@ def prepared_shell(workspace: Workspace, name: str, tell: Tell) -> Shell:
     with ports.session(tell) as session:
         session.lane(name).ensure_stack()
     return shell_variables(workspace, ports.environment, os.environ, tell)
-
-
-class OneLane:
-    """Converging in the environment's own stack only."""
-
-    def __init__(self, converger: Converging) -> None:
-        self._converger = converger
-
-    def lane(self, stack: str) -> Converging:
-        return self._converger
-
-    def prepare_lane(self, stack: str) -> None:
-        """There is no further lane."""
-
-    def interrupt(self) -> None:
-        """The terminal's Ctrl-C reaches Pulumi by itself."""
 
 
 @frozen
@@ -148,8 +151,10 @@ def _cluster_lease(environment: Environment, api_server: ApiConnection) -> Kuber
 @contextmanager
 def _session(workspace: Workspace, environment: Environment, tell: Tell) -> Iterator[ConvergingSession]:
     # Here, and only here, Pulumi is imported: a command that converges nothing never pays for it.
-    from engine.converge.driver import Converger
+    from engine.converge.session import Session
 
     shell = shell_variables(workspace, environment, os.environ, tell)
     finder = Ec2FoundationFinder(environment.endpoint_url, environment.region)
-    yield OneLane(Converger(shell.toolchain, workspace.root, environment, {**os.environ, **shell.variables}, finder))
+    variables = {**os.environ, **shell.variables}
+    with Session(shell.toolchain, workspace.root, environment, variables, finder) as session:
+        yield session
