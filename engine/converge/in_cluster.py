@@ -1,8 +1,7 @@
 """The Pulumi stack of what is installed in the cluster: ``ENVIRONMENT.cluster``.
 
 It is a stack of its own, so that an API server that is away holds up no launch, and no launch pays for the Kubernetes
-plugin (docs/decisions/0007-in-cluster-stack.md). Its project is a folder of the state directory: beside the other stack
-files, its own would look like an environment's.
+plugin (docs/decisions/0007-in-cluster-stack.md). It has its project where the lanes have theirs.
 """
 
 from __future__ import annotations
@@ -15,6 +14,7 @@ from engine.converge import urns
 from engine.converge.events import Event, StepDone, StepStarted, errors_by_urn
 from engine.converge.faults import StackMissing, fault_of
 from engine.converge.in_cluster_objects import DIGEST, POOL_ANNOTATION, READ_ANNOTATION
+from engine.converge.lane_project import lane_project
 from engine.converge.pulumi_process import OnEvent, PulumiCli
 from engine.converge.pulumi_stack import PulumiStack
 from engine.converge.recovery import RUN_PROGRAM, forget_pending
@@ -49,13 +49,12 @@ def stack_name(environment: str) -> str:
 class InClusterStack:
     """Drives that stack. Remembers nothing itself."""
 
-    def __init__(self, pulumi: Path, folder: Path, environment: Environment, variables: Mapping[str, str]) -> None:
-        """`folder` is this machine's place for the stack's project; it is made when it is missing.
+    def __init__(self, pulumi: Path, project: Path, environment: Environment, variables: Mapping[str, str]) -> None:
+        """`project` is the environment's, which holds `stacks/`.
 
         `variables` are the whole environment of the CLI's processes, with the Kubernetes plugin on PATH.
         """
-        folder.mkdir(parents=True, exist_ok=True)
-        (folder / "Pulumi.yaml").write_text(f"name: {urns.PROJECT}\nruntime: python\n", encoding="utf-8")
+        folder = lane_project(project, environment.name, stack_name(environment.name))
         self._cluster = environment.cluster
         # A run that was killed may have made an object that the state does not know; its name is ours all the same.
         told = {**variables, "PULUMI_K8S_UPSERT_EXISTING_OBJECTS": "true"}

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Iterable
-from pathlib import Path
 from typing import Protocol
 from urllib.parse import quote
 
@@ -194,5 +193,5 @@ def _stack(workspace: Workspace, environment: Environment, tell: Tell) -> AddOnS
     plugin = kubernetes_plugin(os.environ, workspace.root / "tools")
     shell = shell_variables(workspace, environment, os.environ, tell)
     path = os.pathsep.join([str(plugin.parent), shell.variables["PATH"]])
-    folder: Path = workspace.state_directory(environment) / "cluster-stack"
-    return InClusterStack(shell.toolchain.pulumi, folder, environment, {**os.environ, **shell.variables, "PATH": path})
+    variables = {**os.environ, **shell.variables, "PATH": path}
+    return InClusterStack(shell.toolchain.pulumi, workspace.root, environment, variables)

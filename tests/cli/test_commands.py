@@ -216,3 +216,12 @@ def test_a_live_catalog_asks_ec2_and_buys_the_same_as_the_shipped_one(sandbox: P
     assert [each["instance_type"] for each in live.json["launches"]] == [
         each["instance_type"] for each in shipped["launches"]
     ]
+
+
+def test_install_refuses_a_simulated_cluster_by_name_and_starts_nothing(sandbox: Project) -> None:
+    done = sandbox.nodewright("install", "sandbox", "--yes")
+
+    assert done.code == 1
+    assert "environment sandbox is a sandbox with a simulated cluster" in done.words
+    assert "nodewright:sandbox.cluster" in done.words
+    assert not (sandbox.root / ".nodewright" / "sandbox" / "lanes").exists()
