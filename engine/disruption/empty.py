@@ -35,7 +35,7 @@ def empties(machines: Iterable[Machine], now: datetime) -> Empties:
         if isinstance(judged, Candidate):
             candidates.append(judged)
         else:
-            stays[machine.claim.name] = machine.trouble or judged
+            stays[machine.claim.name] = machine.held or machine.trouble or judged
     return Empties(candidates=tuple(candidates), stays=stays)
 
 
