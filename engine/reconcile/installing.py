@@ -191,7 +191,7 @@ def _stack(workspace: Workspace, environment: Environment, tell: Tell) -> AddOnS
     from engine.converge.in_cluster_plugin import kubernetes_plugin
 
     plugin = kubernetes_plugin(os.environ, workspace.root / "tools")
-    shell = shell_variables(workspace, environment, os.environ, tell)
+    shell = shell_variables(workspace, environment, os.environ, tell, needs_aws=False)
     path = os.pathsep.join([str(plugin.parent), shell.variables["PATH"]])
     variables = {**os.environ, **shell.variables, "PATH": path}
     return InClusterStack(shell.toolchain.pulumi, workspace.root, environment, variables)

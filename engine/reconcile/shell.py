@@ -34,8 +34,13 @@ class Shell:
         return "\n".join(f"export {name}={shlex.quote(value)}" for name, value in sorted(self.variables.items()))
 
 
-def shell_variables(workspace: Workspace, environment: Environment, inherited: Mapping[str, str], tell: Tell) -> Shell:
-    """Raises Fault when there is no Pulumi, or when a real account would need the official AWS plugin."""
+def shell_variables(
+    workspace: Workspace, environment: Environment, inherited: Mapping[str, str], tell: Tell, *, needs_aws: bool = True
+) -> Shell:
+    """Raises Fault when there is no Pulumi, or when a real account would need the official AWS plugin.
+
+    `needs_aws` false: for an operation that asks nothing of AWS.
+    """
     path = inherited.get("PATH", os.defpath)
     toolchain = find_toolchain(
         path,
@@ -44,7 +49,7 @@ def shell_variables(workspace: Workspace, environment: Environment, inherited: M
         plugins_home=pulumi_home(inherited),
         tell=tell,
     )
-    if toolchain.aws_plugin is None:
+    if needs_aws and toolchain.aws_plugin is None:
         _refuse_a_real_account(environment)
     stand_ins = [
         name
