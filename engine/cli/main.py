@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from engine.cli import check, destroy, doctor, env, install, plan, sandbox, snapshot, status, top, up
+from engine.cli import run as running
 from engine.cli.terminal import ExitCode
 
 app = typer.Typer(
@@ -34,6 +35,7 @@ app.command("doctor")(doctor.doctor)
 app.command("check")(check.check)
 app.command("plan")(plan.plan)
 app.command("up")(up.up)
+app.command("run")(running.run)
 app.command("install")(install.install)
 app.command("status")(status.status)
 app.command("top")(top.top)

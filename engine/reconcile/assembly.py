@@ -92,6 +92,7 @@ def assemble(workspace: Workspace, name: str) -> Ports:
         lease=ways.lease,
         session=lambda tell: _session(workspace, environment, tell),
         live=ways.live,
+        api_server=ways.api_server,
         now=lambda: datetime.now(UTC),
     )
 
@@ -106,6 +107,7 @@ class _Ways:
     nominator: Nominator
     lease: PassLease
     live: Callable[[], LiveSource]
+    api_server: ApiConnection | None = None
 
 
 def _kubernetes(environment: Environment, store: DocumentStore) -> _Ways:
@@ -120,6 +122,7 @@ def _kubernetes(environment: Environment, store: DocumentStore) -> _Ways:
         lease=BothLeases(StoreLease(store), _cluster_lease(environment, api_server)),
         # Connections of its own: streams that stay open must not keep an eviction waiting.
         live=lambda: Watched(LiveCluster(ApiServer(where.kubeconfig, where.context))),
+        api_server=api_server,
     )
 
 

@@ -9,6 +9,7 @@ from typing import Protocol
 
 from attrs import frozen
 
+from engine.actuate.api_server import ApiConnection
 from engine.actuate.drain import Drainer
 from engine.actuate.labels import Labeler
 from engine.actuate.nominate import Nominator
@@ -152,7 +153,7 @@ class RunAudience(Protocol):
 class Ports:
     """``session`` is opened on demand, since it alone imports Pulumi; it is told of progress while a CLI is built.
 
-    ``live`` makes the source that a loop follows.
+    ``live`` makes the source that a loop follows. ``api_server`` takes events; None where a cluster is simulated.
     """
 
     workspace: Workspace
@@ -168,4 +169,5 @@ class Ports:
     lease: PassLease
     session: Callable[[Tell], AbstractContextManager[ConvergingSession]]
     live: Callable[[], LiveSource]
+    api_server: ApiConnection | None
     now: Callable[[], datetime]

@@ -64,6 +64,13 @@ class Workspace:
         named = environment.pricing.file
         return _read(self.root / named) if named else None
 
+    def stamp(self, environment: Environment) -> str:
+        """Changes when a file that decisions depend on does; contents are not read. Raises Fault for a missing path."""
+        prices = [self.root / environment.pricing.file] if environment.pricing.file else []
+        policies = {file for path in environment.policies for file in self._policy_paths(path)}
+        files = [self.stacks / f"Pulumi.{environment.name}.yaml", *prices, *sorted(policies)]
+        return " ".join(_mark(file) for file in files)
+
     def store_root(self, environment: Environment) -> Path:
         """Where the environment keeps its desired documents, pins and ledger."""
         return (self.root / environment.store).resolve()
@@ -95,6 +102,14 @@ def find_workspace(start: Path) -> Workspace:
         f"{start} is in no Nodewright project: no folder at or above it holds Pulumi.yaml and stacks/",
         "run the command inside a project, or name one with --project",
     )
+
+
+def _mark(file: Path) -> str:
+    try:
+        seen = file.stat()
+    except OSError:
+        return f"{file} -"
+    return f"{file} {seen.st_ino}.{seen.st_mtime_ns}.{seen.st_size}"
 
 
 def _read(file: Path) -> bytes:

@@ -57,6 +57,7 @@ class WorldPorts:
             lease=StoreLease(store),
             session=self.session,
             live=lambda: Polled(_Cluster(world)),
+            api_server=None,
             now=lambda: world.now,
         )
 
