@@ -100,7 +100,6 @@ def _approved_and_installed(
     """None when there was nothing to change. Raises Exit when a person says no."""
     from engine.reconcile.installing import install as apply
     from engine.report.install_report import render_install_outcome
-    from engine.report.progress import ConvergeProgress
 
     if not is_quiet:
         _show(proposed, None, as_json=False)
@@ -110,12 +109,8 @@ def _approved_and_installed(
     if not is_approved and not _says_yes(name):
         progress_line("nothing was changed in the cluster")
         raise typer.Exit(ExitCode.FAILED)
-    progress = ConvergeProgress(None, err())
-    progress.start()
-    try:
-        outcome = apply(parts, proposed, progress.on_event)
-    finally:
-        progress.stop()
+    with err().status(f"installing into namespace {proposed.add_ons.namespace}"):
+        outcome = apply(parts, proposed, _unseen)
     if not is_quiet:
         out().print(render_install_outcome(outcome))
     return outcome

@@ -48,15 +48,19 @@ def declare_add_ons(add_ons: AddOns, cluster: Cluster) -> None:
         suppress_deprecation_warnings=True,
     )
     ground: list[pulumi.Resource] = []
+    every: list[pulumi.Output[str]] = []
     for one in cluster_objects(add_ons):
         made = _CLASSES[one.kind](
             one.name,
             opts=pulumi.ResourceOptions(provider=provider, depends_on=list(ground)),
             **{_ARGUMENTS.get(key, key): value for key, value in one.manifest.items()},
         )
+        every.append(made.id)
         if one.kind not in _PODS:
             ground.append(made)
-    pulumi.export(DIGEST, digest(add_ons))
+    # Known only once every object stands: an update that failed in part must not pass for done.
+    declared = digest(add_ons)
+    pulumi.export(DIGEST, pulumi.Output.all(*every).apply(lambda _: declared))
 
 
 def declare_provider(cluster: Cluster) -> None:

@@ -167,6 +167,27 @@ def test_removing_leaves_nothing_behind(of: Project) -> None:
 
 
 @pytest.mark.usefixtures("pulumi")
+def test_an_object_that_is_refused_is_named_the_others_stand_and_the_next_run_tries_again(of: Project) -> None:
+    of.cluster.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": of.namespace}})
+    quotas = f"/api/v1/namespaces/{of.namespace}/resourcequotas"
+    quota = {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "none"}}
+    of.cluster.client.create(quotas, {**quota, "spec": {"hard": {"count/cronjobs.batch": "0"}}})
+    eventually(lambda: "status" in of.cluster.client.get(f"{quotas}/none"), "the quota counts")
+    of.asks_for({"gpu": "busybox"}, runner="cronJob", image=IMAGE)
+
+    made = parts(of)
+    outcome = install(made, propose(made), lambda event: None)
+    [failure] = outcome.failures
+    assert failure.startswith("CronJob nodewright: ")
+    assert "quota" in failure
+    assert of.cluster.get("DaemonSet", "nodewright-pre-pull-gpu") is not None
+    assert changes(propose_if_new(parts(of))) == [("create", "CronJob", "nodewright")]
+
+    of.cluster.client.delete(f"{quotas}/none")
+    assert changes(installed(of)) == [("create", "CronJob", "nodewright")]
+
+
+@pytest.mark.usefixtures("pulumi")
 def test_an_api_server_that_is_away_is_named_and_nothing_is_begun(of: Project) -> None:
     stack = of.root / "stacks" / f"Pulumi.{of.environment}.yaml"
     config = yaml.safe_load(stack.read_text())
