@@ -82,7 +82,8 @@ PAUSED = _gauge("paused", ("nodepool",), "1 where paused; an empty nodepool is t
 REACTION = _histogram(
     "reaction_duration_seconds",
     ("phase",),
-    "From a pod's creation, which Kubernetes rounds down to a second, until its launch was decided, published, called.",
+    "From a pod's creation, which Kubernetes rounds down to a second, until its launch was decided, published, begun "
+    "by Pulumi, called.",
     _REACTION,
 )
 MILESTONE = _histogram(

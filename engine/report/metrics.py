@@ -35,7 +35,7 @@ _OUTCOME_KINDS = {
 # A launch that was refused leaves no machine to terminate.
 _MACHINES_GONE = tuple(reason for reason in DisruptionReason if reason is not DisruptionReason.LAUNCH_REFUSED)
 _ACTED = (PassResult.CONVERGED, PassResult.UNDER_WAY, PassResult.REFUSED, PassResult.INTERRUPTED)
-_REACTIONS = (PassPhase.DECIDED, PassPhase.PUBLISHED, PassPhase.CALLED)
+_REACTIONS = (PassPhase.DECIDED, PassPhase.PUBLISHED, PassPhase.PULUMI, PassPhase.CALLED)
 
 
 class PassMetrics:
@@ -60,6 +60,8 @@ class PassMetrics:
         self._decided: Plan | None = None
         self._waited: set[PodKey] = set()
         self._reacting: dict[PodKey, datetime] = {}
+        # When the pods of a launch were made, until it is known when the machine was called for.
+        self._asked_at: dict[str, tuple[datetime, ...]] = {}
         self._counted: set[tuple[object, ...]] = set()
         self.registry.register(_Gauges(self))
         for kind in ERROR_KINDS:
@@ -101,7 +103,7 @@ class PassMetrics:
                 self._count(table.ERRORS, ("pass",))
             if self._decided is not None and self._decided.hash == report.plan_hash and report.result in _ACTED:
                 self._count_decisions(self._decided)
-                self._observe_reaction(report)
+                self._observe_reaction(self._decided, report)
             self._reacting = {}
 
     def event_failed(self, count: int = 1) -> None:
@@ -148,6 +150,7 @@ class PassMetrics:
         # A launch keeps its reason until its claim is gone.
         launches = {**self._launches, **{launch.claim.name: launch for launch in plan.launches}}
         self._launches = {name: launch for name, launch in launches.items() if name in self._claims}
+        self._asked_at = {name: made for name, made in self._asked_at.items() if name in self._claims}
         about = {*self._claims, *self._records, *(each.pod for each in plan.binding_differences)}
         self._counted = {counted for counted in self._counted if counted[-1] in about}
 
@@ -156,6 +159,11 @@ class PassMetrics:
             if ("milestone", stage, name) not in self._counted:
                 self._counted.add(("milestone", stage, name))
                 self._observe(table.MILESTONE, (pool_of(name, self._claims), stage.value), took.total_seconds())
+        for name in [name for name in self._asked_at if name in plan.ledger.milestones]:
+            launched_at = plan.ledger.milestones[name].launched_at
+            if launched_at is not None:
+                for created_at in self._asked_at.pop(name):
+                    self._observe(table.REACTION, (PassPhase.CALLED.value,), (launched_at - created_at).total_seconds())
 
     def _observe_pods(self, snapshot: Snapshot, plan: Plan) -> None:
         waiting = {pod.key: pod.created_at for pod in snapshot.pods if pod.is_waiting}
@@ -170,12 +178,17 @@ class PassMetrics:
         self._waited = still | set(waiting)
         self._reacting = {pod: waiting[pod] for launch in plan.launches for pod in launch.pods if pod in waiting}
 
-    def _observe_reaction(self, report: PassReport) -> None:
+    def _observe_reaction(self, plan: Plan, report: PassReport) -> None:
         for phase in _REACTIONS:
             if phase.value in report.seconds:
                 for created_at in self._reacting.values():
                     waited = (report.started_at - created_at).total_seconds()
                     self._observe(table.REACTION, (phase.value,), waited + report.seconds[phase.value])
+        if PassPhase.CALLED.value not in report.seconds:
+            # A lane is under way: EC2's own launch time will tell.
+            for launch in plan.launches:
+                made = tuple(self._reacting[pod] for pod in launch.pods if pod in self._reacting)
+                self._asked_at[launch.claim.name] = made
 
     def _count_differences(self, plan: Plan) -> None:
         for difference in plan.binding_differences:

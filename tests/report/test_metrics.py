@@ -230,6 +230,29 @@ def test_reaction_runs_from_the_pods_creation_to_each_phase() -> None:
     assert value(metrics, "reaction_duration_seconds_count", phase="called") == 1
 
 
+def test_a_launch_under_way_is_called_when_ec2_says_that_it_was_launched() -> None:
+    plan = scenes.plan()
+    launch = plan.launches[0]
+    plan = evolve(plan, document=evolve(plan.document, node_sets=builders.document(launch.claim).node_sets))
+    key = launch.pods[0]
+    waiting = evolve(builders.pod(key.name, created=NOON - timedelta(seconds=2)), key=key)
+    seen = evolve(scenes.snapshot(), pods=(waiting,))
+    metrics = PassMetrics("sandbox")
+    under_way = evolve(report(seen, plan, PassResult.UNDER_WAY), seconds={"seen": 0.1, "decided": 0.2, "pulumi": 0.4})
+
+    metrics.decided(seen, plan, under_way)
+    metrics.pass_ended(under_way)
+    assert value(metrics, "reaction_duration_seconds_sum", phase="pulumi") == 2.4
+    assert value(metrics, "reaction_duration_seconds_count", phase="called") is None
+
+    launched = Milestones(launched_at=NOON + timedelta(seconds=1))
+    later = evolve(plan, launches=(), ledger=Ledger(milestones={launch.claim.name: launched}))
+    for _ in range(2):
+        told(seen, later, to=metrics)
+    assert value(metrics, "reaction_duration_seconds_sum", phase="called") == 3
+    assert value(metrics, "reaction_duration_seconds_count", phase="called") == 1
+
+
 def test_milestones_are_observed_once_and_not_again_after_a_restart() -> None:
     seen, plan = scenes.snapshot(), scenes.plan()
     before = Milestones(launched_at=NOON, registered_at=NOON + timedelta(seconds=40))
