@@ -50,9 +50,8 @@ class LaneConverger(Converger):
         return state
 
     def _waiting(self, document: DesiredDocument, changes: Changes) -> Mapping[str, ClaimOutcome]:
-        lacking = {
-            claim: lacking_ground(claim, document, self.environment, self._ground_ids()) for claim in changes.launches
-        }
+        ids = self._ground_ids() if changes.launches else {}
+        lacking = [(claim, lacking_ground(claim, document, self.environment, ids)) for claim in changes.launches]
         return {
             claim.name: ClaimOutcome(
                 claim.name,
@@ -60,7 +59,7 @@ class LaneConverger(Converger):
                 offering=offering_of(claim),
                 message=f"stack {self._main.stack.name} does not hold {parts} yet; the next run looks again",
             )
-            for claim, parts in lacking.items()
+            for claim, parts in lacking
             if parts
         }
 

@@ -23,6 +23,7 @@ from xml.sax.saxutils import escape
 from attrs import asdict, frozen
 
 from engine.model import labels
+from engine.sandbox.boot_time import Booting, launch_seconds
 from engine.sandbox.faults import Call, Effects, FaultBook, FaultFileError, Refusal
 
 BOOT_PATH = "/_nodewright/boot"
@@ -119,6 +120,7 @@ class Ec2Application:
         self._one_at_a_time = threading.Lock()
         self._launched: dict[str, tuple[str, Answer]] = {}
         self._launch_times = LaunchTimes()
+        self._booting = Booting(launch_seconds())
         self._known_types = known_instance_types()
         self._image_parameters = image_parameters()
 
@@ -158,6 +160,7 @@ class Ec2Application:
             if from_table is not None:
                 return from_table
         with self._one_at_a_time:
+            self._booting.advance()
             if request.action == "RunInstances":
                 return self._launch(environ, request, call)
             return self._ask_moto(environ)
@@ -166,16 +169,15 @@ class Ec2Application:
         if call.instance_type and call.instance_type not in self._known_types:
             message = f"The following supplied instance types do not exist: [{call.instance_type}]"
             return error_answer(Refusal("InvalidInstanceType", message, 400))
-        token = request.form.get("ClientToken")
-        if token is None:
-            return self._ask_moto(environ)
+        token = request.form.get("ClientToken", "")
         digest = hashlib.sha256(repr(sorted(request.form.items())).encode()).hexdigest()
         before = self._launched.get(token)
-        if before is not None:
+        if token and before is not None:
             return before[1] if before[0] == digest else error_answer(_TOKEN_REUSED)
         answer = self._ask_moto(environ)
         if not answer.error_code:
             self._launched[token] = (digest, answer)
+            self._booting.begin(answer.body, request.region)
         return answer
 
     def _ask_moto(self, environ: dict[str, Any]) -> Answer:

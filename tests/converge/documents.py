@@ -89,7 +89,7 @@ def document(
     )
 
 
-def removal(name: str, pool: str = "gpu") -> RemovalRecord:
+def removal(name: str, pool: str = "gpu", stack: str = "") -> RemovalRecord:
     return RemovalRecord(
         claim=name,
         node_pool=pool,
@@ -97,6 +97,7 @@ def removal(name: str, pool: str = "gpu") -> RemovalRecord:
         rule="gpu: consolidateAfter 5m",
         since=NOON,
         usd_per_hour=UsdPerHour.parse("1.006"),
+        stack=stack,
     )
 
 

@@ -6,6 +6,7 @@ Language host and AWS plugin are the stand-ins, found on PATH by the engine like
 import json
 import os
 import subprocess
+import urllib.request
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from engine.converge.pulumi_cli import ToolchainError
 from engine.converge.toolchain import Toolchain, find_toolchain, pulumi_home
 from engine.programs.cache import user_cache_dir
 from engine.sandbox.ec2 import Ec2Endpoint, ec2_down, ec2_up
+from engine.sandbox.ec2_app import LAUNCHES_PATH
 from engine.sandbox.faults import Fault, write_faults
 from engine.sandbox.toolbox import stand_in_bin
 
@@ -81,6 +83,12 @@ class Sandbox:
         """What has been asked of the endpoint since it started, oldest first."""
         lines = (self.state / "requests.jsonl").read_text(encoding="utf-8").splitlines()
         return [one for one in map(json.loads, lines) if one["action"] == action]
+
+    def launches(self) -> dict[str, float]:
+        """When EC2 received the launch of each claim, in seconds of the wall clock; the last of several."""
+        opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+        with opener.open(self.endpoint.url + LAUNCHES_PATH) as answer:
+            return {one["claim"]: one["received_at"] for one in json.load(answer)}
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -98,22 +98,27 @@ def attached_plugin() -> Iterator[str]:
 
 @pytest.fixture
 def world(tmp_path: Path, toolchain: Toolchain, sandbox: Sandbox, attached_plugin: str) -> World:
-    project, backend = tmp_path / "project", tmp_path / "backend"
+    return made_world(tmp_path, toolchain, sandbox, {"PULUMI_DEBUG_PROVIDERS": attached_plugin})
+
+
+def made_world(folder: Path, toolchain: Toolchain, sandbox: Sandbox, more: Mapping[str, str]) -> World:
+    """An environment whose project and state are in `folder`, which also names it; `more` are further variables."""
+    project, backend = folder / "project", folder / "backend"
     (project / "stacks").mkdir(parents=True)
     backend.mkdir()
     shutil.copy(PROJECT / "Pulumi.yaml", project)
-    stand_ins = stand_in_bin(tmp_path / "bin")
+    stand_ins = stand_in_bin(folder / "bin")
     variables = {
         "PATH": os.pathsep.join([str(stand_ins), str(toolchain.pulumi.parent), os.environ.get("PATH", "")]),
-        "HOME": str(tmp_path / "home"),
-        "PULUMI_HOME": str(tmp_path / "home" / ".pulumi"),
+        "HOME": str(folder / "home"),
+        "PULUMI_HOME": str(folder / "home" / ".pulumi"),
         "PULUMI_BACKEND_URL": backend.as_uri(),
         "PULUMI_CONFIG_PASSPHRASE": "test",
-        "PULUMI_DEBUG_PROVIDERS": attached_plugin,
+        **more,
         **CREDENTIALS,
     }
     # IAM names are the account's: each test has its own.
-    name = "t" + tmp_path.name.replace("_", "-")[-20:].strip("-").lower()
+    name = "t" + folder.name.replace("_", "-")[-20:].strip("-").lower()
     environment = documents.environment(name, sandbox.endpoint.url)
     finder = Ec2FoundationFinder(sandbox.endpoint.url, environment.region)
     session = Session(toolchain, project, environment, variables, finder)

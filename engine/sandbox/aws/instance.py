@@ -21,6 +21,7 @@ from engine.sandbox.aws.schema import Difference, Input, Rules, equal_as_sets
 from engine.sandbox.aws.session import AwsError, Region, UnreachableError
 from engine.sandbox.aws.waiting import patiently
 from engine.sandbox.aws.wire import UNKNOWN, Properties, Value
+from engine.sandbox.boot_time import launch_seconds
 
 LONGEST_USER_DATA = 16384
 PROFILE_PROPAGATION_SECONDS = 2 * MINUTE_SECONDS
@@ -199,7 +200,9 @@ class Instance(Resource):
         return str(answer["Instances"][0]["InstanceId"])
 
     def settle(self, aws: Region, identity: str, inputs: Properties, timeout: float) -> None:
-        await_state(aws, identity, "running", ("pending",), timeout)
+        # In real seconds, whatever the pace of the waiting.
+        boots_for = launch_seconds() / aws.pace.scale
+        await_state(aws, identity, "running", ("pending",), timeout + boots_for)
         if inputs.get("sourceDestCheck") is False:
             aws.ec2("ModifyInstanceAttribute", InstanceId=identity, SourceDestCheck={"Value": False})
 

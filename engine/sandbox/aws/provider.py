@@ -28,7 +28,7 @@ from engine.sandbox.aws.wire import Properties, decode, encode
 # The plugin whose resource types are stood in for; pulumi_aws asks for this version.
 STANDS_IN_FOR = "7.51.1"
 
-ENGINES_REMEMBERED = 64
+ENGINES_REMEMBERED = 1024
 
 ANNOUNCEMENT = "nodewright's stand-in for pulumi-resource-aws performs this stack on {endpoints}"
 
