@@ -7,7 +7,7 @@ from typing import Any
 from engine.model import labels as keys
 from engine.model.canonical import digest
 from engine.model.constraint import Toleration
-from engine.model.in_cluster import AddOns, PrePull, Runner
+from engine.model.in_cluster import METRICS_PORT, AddOns, PrePull, Runner
 
 # A numbered user, since an image's own user may be a name, which Kubernetes cannot tell from root.
 _USER = 65532
@@ -28,7 +28,7 @@ def runner_pod(add_ons: AddOns, runner: Runner, claim: str) -> dict[str, Any]:
     """Never on a node of a pool: it must not keep a GPU node from being empty, nor go with one that it lets go."""
     scratch = [{"name": f"scratch-{at}", "mountPath": path} for at, path in enumerate(runner.scratch)]
     kept = [{"name": "state", "mountPath": one.path, "subPath": one.sub_path} for one in runner.volumes]
-    container = {
+    container: dict[str, Any] = {
         "name": "nodewright",
         "image": runner.image,
         "command": ["nodewright"],
@@ -45,6 +45,8 @@ def runner_pod(add_ons: AddOns, runner: Runner, claim: str) -> dict[str, Any]:
         "securityContext": _locked_down(),
         "volumeMounts": [*kept, *scratch],
     }
+    if runner.schedule is None:
+        container["ports"] = [{"name": "metrics", "containerPort": METRICS_PORT, "protocol": "TCP"}]
     volumes: list[dict[str, Any]] = [{"name": one["name"], "emptyDir": {}} for one in scratch]
     if kept:
         volumes.append({"name": "state", "persistentVolumeClaim": {"claimName": claim}})

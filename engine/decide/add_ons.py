@@ -15,7 +15,7 @@ from engine.model.canonical import digest
 from engine.model.cluster_access import ACTING, OBSERVING, writing_lease
 from engine.model.environment import Environment, InCluster, RunnerKind
 from engine.model.fault import Fault
-from engine.model.in_cluster import AddOns, Runner, Volume
+from engine.model.in_cluster import METRICS_PORT, AddOns, Runner, Volume
 from engine.model.node import Node
 from engine.model.pod import Pod
 from engine.model.policy import Policy
@@ -81,13 +81,14 @@ def _runner(environment: Environment, asked: InCluster) -> Runner | None:
             f"environment {environment.name}: nodewright:inCluster.runner is {asked.runner.value}, and it has no image",
             "set nodewright:inCluster.image to an image that holds nodewright and this project, see docs/install.md",
         )
-    once = ("--once",) if asked.runner is RunnerKind.CRON_JOB else ()
+    is_job = asked.runner is RunnerKind.CRON_JOB
+    how = ("--once",) if is_job else ("--metrics-address", f"0.0.0.0:{METRICS_PORT}")
     kept = _kept_folders(environment)
     state = posixpath.join(PROJECT_FOLDER, _STATE_FOLDER)
     return Runner(
         image=asked.image,
-        arguments=("--project", PROJECT_FOLDER, "run", environment.name, *once),
-        schedule=asked.schedule if once else None,
+        arguments=("--project", PROJECT_FOLDER, "run", environment.name, *how),
+        schedule=asked.schedule if is_job else None,
         volumes=tuple(Volume(path, path.strip("/")) for path in kept),
         scratch=(*_SCRATCH, *(() if any(_is_within(state, path) for path in kept) else (state,))),
     )

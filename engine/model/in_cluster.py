@@ -9,6 +9,9 @@ from attrs import field, frozen
 
 from engine.model.constraint import Toleration
 
+# Where a runner that stays serves its metrics.
+METRICS_PORT = 8080
+
 
 @frozen
 class AccessRule:

@@ -99,7 +99,7 @@ def test_what_was_proposed_stands_and_a_second_install_has_nothing_to_do(of: Pro
     cluster = of.cluster
     deployment = cluster.get("Deployment", "nodewright")
     assert deployment is not None
-    assert deployment["spec"]["template"]["spec"]["containers"][0]["args"][-2:] == ["run", of.environment]
+    assert deployment["spec"]["template"]["spec"]["containers"][0]["args"][2:4] == ["run", of.environment]
     assert cluster.get("ClusterRole", f"nodewright-{of.environment}") is not None
     daemon_set = cluster.get("DaemonSet", "nodewright-pre-pull-gpu")
     assert daemon_set is not None

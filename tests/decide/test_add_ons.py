@@ -158,7 +158,10 @@ def test_a_deployment_runs_without_end_and_a_cron_job_once_by_its_schedule() -> 
     once = installed(InCluster(runner=RunnerKind.CRON_JOB, image="nw:1", schedule="7 * * * *")).runner
     assert without_end is not None
     assert once is not None
-    assert (without_end.arguments[2:], without_end.schedule) == (("run", "test"), None)
+    assert (without_end.arguments[2:], without_end.schedule) == (
+        ("run", "test", "--metrics-address", "0.0.0.0:8080"),
+        None,
+    )
     assert (once.arguments[2:], once.schedule) == (("run", "test", "--once"), "7 * * * *")
 
 
