@@ -13,9 +13,13 @@ from typing import Any
 import pytest
 from attrs import evolve
 
+from engine.catalog.node_shape import node_shape
 from engine.model import labels as keys
+from engine.model.policy import BlockDevice
+from engine.model.quantity import Resources
 from engine.sandbox.control_plane import ControlPlane, Plane
 from engine.sandbox.kubelets import Pace
+from engine.sandbox.machines_seen import instance_types
 from engine.sandbox.plane_client import PlaneRefused
 from engine.sandbox.plane_parts import API_SERVER, PARTS
 from engine.sandbox.processes import Process, is_alive, process_of
@@ -67,7 +71,13 @@ def test_a_pending_gpu_pod_runs_once_an_instance_that_fits_it_has_joined(
     assert labels[keys.ZONE] == "us-east-1b"
     assert labels[keys.NODE_POOL] == name
     assert labels[keys.CAPACITY_TYPE] == keys.ON_DEMAND
-    assert node["status"]["allocatable"][GPU] == "1"
+    promised = node_shape(
+        instance_types("us-east-1")["g5.xlarge"],
+        builders.node_class(block_devices=(BlockDevice("/dev/xvda", 100),)),
+        builders.environment(),
+    )
+    assert Resources.parse(node["status"]["allocatable"]) == promised.allocatable
+    assert promised.allocatable[GPU] == 1
     # What no kubelet says of itself: the engine adds it.
     assert keys.INSTANCE_GPU_NAME not in labels
 
