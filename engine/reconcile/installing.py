@@ -72,7 +72,7 @@ def installation(workspace: Workspace, name: str, tell: Tell) -> Installation:
     declared = workspace.environment(name)
     refuse_simulated(declared)
     policy = workspace.policy(declared)
-    environment = _reached(workspace, declared)
+    environment = _reached(workspace, declared, policy)
     cluster = KubernetesCluster(environment.cluster.kubeconfig, environment.cluster.context)
 
     def workload() -> tuple[Iterable[Pod], Iterable[Node]]:
@@ -176,13 +176,13 @@ def _labels(body: bytes) -> dict[str, str]:
         return {}
 
 
-def _reached(workspace: Workspace, environment: Environment) -> Environment:
+def _reached(workspace: Workspace, environment: Environment, policy: Policy) -> Environment:
     """The environment with the kubeconfig that reaches its cluster: a sandbox's control plane writes its own."""
     if environment.sandbox is None:
         return environment
-    from engine.reconcile.assembly import assemble
+    from engine.reconcile import sandboxed
 
-    return assemble(workspace, environment.name).environment
+    return sandboxed.started(workspace, environment, environment.sandbox, policy)
 
 
 def _stack(workspace: Workspace, environment: Environment, tell: Tell) -> AddOnStack:
