@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
+from collections.abc import Iterator
 from enum import Enum
 from pathlib import Path
 
@@ -20,7 +21,7 @@ from engine.programs.cache import user_cache_dir
 from engine.programs.go_program import PROGRAMS, GoProgram, build_program, find_program
 from engine.reconcile.checking import check_environments
 from engine.reconcile.ports import Tell
-from engine.reconcile.sandboxed import ec2_folder
+from engine.reconcile.sandboxed import ec2_folder, plane_status
 from engine.reconcile.workspace import Workspace
 from engine.sandbox.ec2 import ec2_status
 
@@ -75,18 +76,14 @@ def _files(workspace: Workspace) -> tuple[Finding, ...]:
     return (Finding("policy and stack files", state, detail, "nodewright check" if found else ""),)
 
 
-def _sandboxes(workspace: Workspace) -> tuple[Finding, ...]:
-    running = [
-        (name, endpoint)
-        for name in workspace.environment_names()
-        if (endpoint := ec2_status(ec2_folder(workspace, name))) is not None
-    ]
-    return tuple(
-        Finding(
-            f"EC2 of {name}",
-            FindingState.OK,
-            f"EC2 by moto at {endpoint.url}, process {endpoint.pid}",
-            f"nodewright sandbox down {name} stops it",
-        )
-        for name, endpoint in running
-    )
+def _sandboxes(workspace: Workspace) -> Iterator[Finding]:
+    for name in workspace.environment_names():
+        stops = f"nodewright sandbox down {name} stops it"
+        endpoint = ec2_status(ec2_folder(workspace, name))
+        if endpoint is not None:
+            found = f"EC2 by moto at {endpoint.url}, process {endpoint.pid}"
+            yield Finding(f"EC2 of {name}", FindingState.OK, found, stops)
+        plane = plane_status(workspace, name)
+        if plane is not None:
+            found = f"Kubernetes at {plane.endpoint}, KUBECONFIG={plane.kubeconfig}"
+            yield Finding(f"cluster of {name}", FindingState.OK, found, stops)

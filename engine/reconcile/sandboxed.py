@@ -84,12 +84,15 @@ def plane_folder(workspace: Workspace, name: str) -> Path:
     return workspace.root / ".nodewright" / name / "plane"
 
 
+def plane_status(workspace: Workspace, name: str) -> Plane | None:
+    """The real cluster of an environment, when it runs."""
+    return _any_plane(workspace, name).status()
+
+
 def down(workspace: Workspace, name: str) -> tuple[str, ...]:
     """Stop what serves the sandbox; what of it ran. Also when its stack file is gone already."""
-    folder = plane_folder(workspace, name)
-    kubelets_down(folder)
-    # Nothing is started, so it does not matter by which program.
-    plane_ran = ControlPlane(Path(CONTROL_PLANE.file), folder).down()
+    kubelets_down(plane_folder(workspace, name))
+    plane_ran = _any_plane(workspace, name).down()
     ec2_ran = ec2_down(ec2_folder(workspace, name))
     return tuple(word for word, ran in ((EC2, ec2_ran), (CLUSTER, plane_ran)) if ran)
 
@@ -132,6 +135,11 @@ class _Prompted:
 
 def _plane(workspace: Workspace, name: str) -> ControlPlane:
     return ControlPlane(require_program(CONTROL_PLANE, *_places(workspace)), plane_folder(workspace, name))
+
+
+def _any_plane(workspace: Workspace, name: str) -> ControlPlane:
+    """To look at or to stop: nothing is started, so it does not matter by which program."""
+    return ControlPlane(Path(CONTROL_PLANE.file), plane_folder(workspace, name))
 
 
 def _places(workspace: Workspace) -> tuple[str, Path, Path]:
