@@ -130,7 +130,7 @@ def _seen(sighting: Sighting, before: Milestones, now: datetime) -> Milestones:
     if not is_short and node is not None and seen.accelerators_short_since is not None:
         seen = evolve(seen, accelerators_short_since=None)
     if node is not None and (seen.image_pulled_at is None or seen.first_pod_ready_at is None):
-        workload = [pod for pod in sighting.pods if not pod.is_daemon]
+        workload = sighting.workload
         started = min((pod.started_at for pod in workload if pod.started_at is not None), default=None)
         ready = min((pod.ready_at for pod in workload if pod.ready_at is not None), default=None)
         pulled_at, ready_at = seen.image_pulled_at or started, seen.first_pod_ready_at or ready
@@ -180,7 +180,7 @@ def _with_node(
     # A ledger that was lost knows nothing of a node that was up for long, so its accelerators have their grace too.
     deadline = max(filter(None, (_initialization_due(sighting, seen, pool), grace_ends)))
     is_late = now >= deadline
-    workload = sum(not pod.is_daemon for pod in sighting.pods)
+    workload = len(sighting.workload)
     # Marked for having failed, it goes although it came up by now: nothing takes a mark off.
     stays_marked = node.is_marked and seen.failed_at is not None
     if sighting.is_up and short is None and not stays_marked and (is_late or not sighting.is_foreign_tainted):

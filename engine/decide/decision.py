@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import UTC, datetime
-
-from attrs import evolve
 
 from engine.decide.bring_up import BringUp, bring_ups
 from engine.decide.departures import departures, machines
@@ -17,9 +14,9 @@ from engine.decide.losses import lessons, losses
 from engine.decide.memory import next_ledger
 from engine.decide.nominations import binding_differences, next_planned, nominations, reservations
 from engine.decide.options import Market
+from engine.decide.plan_hash import sealed
 from engine.decide.pools import pool_states, standing_nodes
 from engine.decide.room import existing_nodes
-from engine.model.canonical import digest
 from engine.model.catalog import Catalog
 from engine.model.document import DesiredDocument, Foundation, RemovalRecord, node_sets
 from engine.model.environment import Environment
@@ -31,8 +28,6 @@ from engine.model.policy import Policy
 from engine.model.snapshot import Snapshot
 from engine.scheduling.problem import Problem
 from engine.scheduling.solve import solve
-
-_NO_TIME = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def decide(snapshot: Snapshot, policy: Policy, catalog: Catalog, environment: Environment) -> Plan:
@@ -47,7 +42,7 @@ def decide(snapshot: Snapshot, policy: Policy, catalog: Catalog, environment: En
     lost = losses(fleet, snapshot)
     gone = tuple(removal.record.claim for removal in lost)
     learned = lessons(fleet, lost, brought, snapshot)
-    waiting = tuple(pod for pod in snapshot.pods if pod.is_waiting)
+    waiting = fleet.waiting_pods
 
     solution = solve(_problem(fleet, brought, gone, learned, waiting, snapshot, policy, catalog, environment))
     known = machines(brought, gone, solution.placements, policy, snapshot)
@@ -80,7 +75,7 @@ def decide(snapshot: Snapshot, policy: Policy, catalog: Catalog, environment: En
         binding_differences=binding_differences(fleet, snapshot),
         paused=environment.paused or snapshot.paused,
     )
-    return _sealed(plan, changed=document is not published)
+    return sealed(plan, published)
 
 
 def _problem(
@@ -151,28 +146,3 @@ def _nothing(environment: Environment, base: Foundation) -> DesiredDocument:
 
 def _in_claim_order(records: tuple[RemovalRecord, ...]) -> tuple[RemovalRecord, ...]:
     return tuple(sorted(records, key=lambda record: record.claim))
-
-
-def _sealed(plan: Plan, *, changed: bool) -> Plan:
-    """The plan with its hash, which a document of its own making carries too. A published one stays as it is."""
-    content = digest(_timeless(plan))
-    document = evolve(plan.document, plan_hash=content) if changed else plan.document
-    return evolve(plan, hash=content, document=document)
-
-
-def _timeless(plan: Plan) -> Plan:
-    """What the plan does, apart from when it was decided and what it remembers: the hash is of that.
-
-    So a plan that is made again of an unchanged world has the hash that was reviewed.
-    """
-    new = {launch.claim.name for launch in plan.launches}
-    undated = tuple(
-        evolve(claim, created_at=_NO_TIME) if claim.name in new else claim for claim in plan.document.claims
-    )
-    return evolve(
-        plan,
-        decided_at=_NO_TIME,
-        ledger=Ledger(),
-        launches=tuple(evolve(each, claim=evolve(each.claim, created_at=_NO_TIME)) for each in plan.launches),
-        document=evolve(plan.document, plan_hash="", node_sets=node_sets(undated)),
-    )

@@ -47,7 +47,7 @@ def failures(brought: Iterable[BringUp], *, cap: int, released: int) -> Failures
 def _next_phase(each: BringUp) -> RemovalPhase | None:
     """None where it did not fail, and while pods run there: they came before the mark, and keep the machine."""
     node = each.sighting.node
-    if each.milestones.failed_at is None or any(not pod.is_daemon for pod in each.sighting.pods):
+    if each.milestones.failed_at is None or each.sighting.workload:
         return None
     return RemovalPhase.MARK if node is not None and not node.is_marked else RemovalPhase.RELEASE
 

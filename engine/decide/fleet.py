@@ -14,7 +14,7 @@ from engine.model.claim import Claim
 from engine.model.constraint import Taint, TaintEffect
 from engine.model.document import RemovalRecord
 from engine.model.node import Instance, Node
-from engine.model.pod import Pod
+from engine.model.pod import Pod, PodPhase
 from engine.model.policy import DisruptionReason
 from engine.model.quantity import CPU, MEMORY, PODS
 from engine.model.snapshot import KarpenterFacts, Snapshot
@@ -36,7 +36,8 @@ class Sighting:
     """A claim of the published document with what was seen of it.
 
     ``instance`` is the live one; ``seen_dead`` an instance of the claim's tag that is terminated or shutting down,
-    where no live one is. ``pods`` are those bound to its node that have not finished, in name order.
+    where no live one is. ``pods`` are those bound to its node that have not finished, in no order, and ``workload``
+    those of them that are no daemon's.
     ``is_karpenters``: a live Karpenter owns the machine too, so its node counts as foreign and is left alone.
     """
 
@@ -44,7 +45,8 @@ class Sighting:
     instance: Instance | None = None
     seen_dead: Instance | None = None
     node: Node | None = None
-    pods: tuple[Pod, ...] = ()
+    pods: Sequence[Pod] = ()
+    workload: tuple[Pod, ...] = ()
     is_karpenters: bool = False
 
     @property
@@ -57,9 +59,10 @@ class Sighting:
         node, expected = self.node, self.claim.allocatable
         if node is None or not node.ready or node.deleting:
             return False
-        return not any(is_passing(taint, self.claim) for taint in node.taints) and all(
-            node.allocatable.amount(name) > 0 for name in (CPU, MEMORY, PODS) if expected.amount(name) > 0
-        )
+        if node.taints and any(is_passing(taint, self.claim) for taint in node.taints):
+            return False
+        there = node.allocatable
+        return all(there.amount(name) > 0 or expected.amount(name) <= 0 for name in (CPU, MEMORY, PODS))
 
     @property
     def short_of(self) -> tuple[str, int, int] | None:
@@ -68,7 +71,7 @@ class Sighting:
         if self.node is None:
             return None
         promised, there = self.claim.allocatable, self.node.allocatable
-        for name in sorted(promised.accelerators()):
+        for name in promised.accelerators():
             if there.amount(name) < promised.amount(name):
                 return name, there.amount(name), promised.amount(name)
         return None
@@ -77,8 +80,7 @@ class Sighting:
     def is_foreign_tainted(self) -> bool:
         """Whether somebody put a taint on the node that the claim does not foretell, such as an agent that is still
         setting it up. Taints for a node's own troubles, and the mark, are no such."""
-        taints = self.node.taints if self.node is not None else ()
-        return any(is_foreign(taint, self.claim) for taint in taints)
+        return self.node is not None and any(is_foreign(taint, self.claim) for taint in self.node.taints)
 
 
 @frozen
@@ -97,13 +99,14 @@ class Fleet:
     """All that is ours, and the nodes that are not: those belong to no claim and no removal record.
 
     Sightings are in claim order, leaving ones in record order, nodes in name order. ``pods_by_node`` are the pods that
-    have not finished.
+    have not finished, ``waiting_pods`` those that want a node, both in no order.
     """
 
     sightings: tuple[Sighting, ...]
     leaving: tuple[Leaving, ...]
     foreign_nodes: tuple[Node, ...]
-    pods_by_node: Mapping[str, tuple[Pod, ...]]
+    pods_by_node: Mapping[str, Sequence[Pod]]
+    waiting_pods: tuple[Pod, ...] = ()
 
 
 def is_passing(taint: Taint, claim: Claim) -> bool:
@@ -127,7 +130,7 @@ def match(snapshot: Snapshot) -> Fleet:
     theirs = {each.name for each in snapshot.nodes if each.name in owned_nodes or each.instance_id in owned_instances}
     owned_instances |= {each.instance_id for each in snapshot.nodes if each.name in theirs and each.instance_id}
     nodes = _nodes_by_instance(each for each in snapshot.nodes if each.name not in theirs)
-    pods = _pods_by_node(snapshot.pods)
+    pods, waiting = _sorted_out(snapshot.pods)
     document, remembered = snapshot.document, snapshot.ledger.instance_ids
     claims = sorted(document.claims, key=lambda claim: claim.name) if document else ()
     records = sorted(document.removals, key=lambda record: record.claim) if document else ()
@@ -150,6 +153,7 @@ def match(snapshot: Snapshot) -> Fleet:
         ),
         foreign_nodes=tuple(sorted(foreign, key=lambda node: node.name)),
         pods_by_node=pods,
+        waiting_pods=tuple(waiting),
     )
 
 
@@ -158,7 +162,7 @@ def _sight(
     instances: Sequence[Instance],
     remembered: str | None,
     nodes: Mapping[str, Node],
-    pods: Mapping[str, tuple[Pod, ...]],
+    pods: Mapping[str, Sequence[Pod]],
     owned_by_karpenter: frozenset[str],
 ) -> Sighting:
     alive = [instance for instance in instances if instance.is_alive]
@@ -168,12 +172,14 @@ def _sight(
     known = instance or seen_dead
     identity = known.id if known else remembered or ""
     node = nodes.get(identity)
+    there = pods.get(node.name, ()) if node else ()
     return Sighting(
         claim=claim,
         instance=instance,
         seen_dead=seen_dead,
         node=node,
-        pods=pods.get(node.name, ()) if node else (),
+        pods=there,
+        workload=tuple(pod for pod in there if pod.owner is None or not pod.is_daemon),
         is_karpenters=identity in owned_by_karpenter,
     )
 
@@ -209,13 +215,19 @@ def _nodes_by_instance(nodes: Iterable[Node]) -> dict[str, Node]:
     return {node.instance_id: node for node in oldest_first if node.instance_id}
 
 
-def _pods_by_node(pods: Iterable[Pod]) -> dict[str, tuple[Pod, ...]]:
-    by_node: dict[str, list[Pod]] = {}
+def _sorted_out(pods: Iterable[Pod]) -> tuple[dict[str, list[Pod]], list[Pod]]:
+    """Those that are bound and have not finished, by node, and those that wait. Asked of each pod in each pass."""
+    bound: dict[str, list[Pod]] = {}
+    waiting: list[Pod] = []
     for pod in pods:
-        if pod.node_name is not None and not pod.is_finished:
-            by_node.setdefault(pod.node_name, []).append(pod)
-    return {name: tuple(sorted(bound, key=_in_name_order)) for name, bound in by_node.items()}
-
-
-def _in_name_order(pod: Pod) -> tuple[str, str]:
-    return (pod.key.namespace, pod.key.name)
+        node = pod.node_name
+        if node is None:
+            if pod.is_waiting:
+                waiting.append(pod)
+        elif pod.phase is PodPhase.RUNNING or not pod.is_finished:
+            there = bound.get(node)
+            if there is None:
+                bound[node] = [pod]
+            else:
+                there.append(pod)
+    return bound, waiting

@@ -7,6 +7,7 @@ only, and boot them from launch templates that stand already.
 from __future__ import annotations
 
 from collections import Counter
+from functools import cached_property
 
 from engine.decide.fleet import Fleet
 from engine.model.environment import Environment
@@ -22,7 +23,11 @@ class Lanes:
         further = tuple(f"{environment.name}.{number}" for number in range(1, environment.lanes.most + 1))
         self._idle = tuple(lane for lane in (self._main, *further) if lane not in snapshot.busy_stacks)
         self._held = Counter(each.claim.stack for each in fleet.sightings)
-        self._standing = _standing_templates(fleet, snapshot)
+        self._fleet, self._snapshot = fleet, snapshot
+
+    @cached_property
+    def _standing(self) -> frozenset[str]:
+        return _standing_templates(self._fleet, self._snapshot)
 
     @property
     def is_main_idle(self) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from functools import cached_property
 
 from engine.catalog.ledger import is_available
 from engine.catalog.node_shape import NodeShape, node_shape
@@ -30,13 +31,25 @@ class Market:
         self._catalog = catalog
         self._environment = environment
         self._cloud = snapshot.cloud
-        self._offerings: dict[str, list[Offering]] = {}
-        for offering in sorted(catalog.offerings, key=lambda each: each.key):
-            self._offerings.setdefault(offering.instance_type, []).append(offering)
-        self._types = {kind.name: kind for kind in sorted(catalog.instance_types, key=lambda each: each.name)}
-        self._available = {each.key: is_available(ledger, each, snapshot.taken_at) for each in catalog.offerings}
-        self._variants = {name: image_variant(kind) for name, kind in self._types.items()}
+        self._now, self._ledger = snapshot.taken_at, ledger
         self._shapes: dict[tuple[str, str], NodeShape] = {}
+
+    # Most passes buy nothing, and ask nothing of these.
+
+    @cached_property
+    def _offerings(self) -> dict[str, list[Offering]]:
+        by_type: dict[str, list[Offering]] = {}
+        for offering in sorted(self._catalog.offerings, key=lambda each: each.key):
+            by_type.setdefault(offering.instance_type, []).append(offering)
+        return by_type
+
+    @cached_property
+    def _types(self) -> dict[str, InstanceType]:
+        return {kind.name: kind for kind in sorted(self._catalog.instance_types, key=lambda each: each.name)}
+
+    @cached_property
+    def _variants(self) -> dict[str, str]:
+        return {name: image_variant(kind) for name, kind in self._types.items()}
 
     def options(self, pool: NodePool, node_class: NodeClass | None) -> tuple[NodeOption, ...] | PoolNotReady:
         """Every offering that the pool's requirements permit, in the zones and for the images that its class has.
@@ -118,7 +131,7 @@ class Market:
                     allocatable=shape.allocatable,
                     usd_per_hour=price + volumes if price is not None else None,
                     labels={**labels, **own},
-                    is_available=self._available[offering.key],
+                    is_available=is_available(self._ledger, offering, self._now),
                 )
 
     def _shape(self, kind: InstanceType, node_class: NodeClass) -> NodeShape:

@@ -100,17 +100,17 @@ def _after_failures(
 
 def _used(fleet: Fleet, gone: frozenset[str]) -> Mapping[str, Resources]:
     """What the claims of each pool take of its limits: those that stay, and those that may still run."""
-    machines = [
+    alike = Counter(
         (sighting.claim.node_pool, sighting.claim.capacity)
         for sighting in fleet.sightings
         if sighting.claim.name not in gone
-    ]
-    machines += [(leaving.record.node_pool, leaving.record.capacity) for leaving in fleet.leaving if leaving.may_run]
+    )
+    alike.update((leaving.record.node_pool, leaving.record.capacity) for leaving in fleet.leaving if leaving.may_run)
     sums: dict[str, dict[str, int]] = {}
-    for pool, capacity in machines:
+    for (pool, capacity), count in alike.items():
         amounts = sums.setdefault(pool, {})
         for resource, amount in {**capacity, NODES: 1}.items():
-            amounts[resource] = amounts.get(resource, 0) + amount
+            amounts[resource] = amounts.get(resource, 0) + amount * count
     return {pool: Resources(amounts) for pool, amounts in sums.items()}
 
 

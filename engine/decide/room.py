@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from attrs import frozen
 
@@ -46,7 +46,7 @@ class _Ground:
     labels: Mapping[str, str]
     taints: tuple[Taint, ...]
     allocatable: Resources
-    pods: tuple[Pod, ...]
+    pods: Sequence[Pod]
 
 
 def _on_claim(brought: BringUp) -> _Ground | None:
@@ -67,7 +67,7 @@ def _on_claim(brought: BringUp) -> _Ground | None:
     return _Ground(node, claim, labels, taints, brought.allocatable(), sighting.pods)
 
 
-def _on_foreign(node: Node, pods: tuple[Pod, ...]) -> _Ground | None:
+def _on_foreign(node: Node, pods: Sequence[Pod]) -> _Ground | None:
     if not (node.ready and _is_open(node)):
         return None
     return _Ground(node, None, node.labels, node.taints, node.allocatable, pods)
@@ -85,17 +85,9 @@ def _existing(ground: _Ground, daemons: _DaemonsToCome, accelerated: set[str]) -
         claim=ground.claim.name if ground.claim else None,
         labels=ground.labels,
         taints=ground.taints,
-        room=_without(room, ground.pods),
+        room=room.less_each(pod.placing.requests for pod in ground.pods),
         is_accelerated=kind in accelerated or bool(ground.allocatable.accelerators()),
     )
-
-
-def _without(room: Resources, pods: tuple[Pod, ...]) -> Resources:
-    left = dict(room)
-    for pod in pods:
-        for resource, amount in pod.placing.requests.items():
-            left[resource] = left.get(resource, 0) - amount
-    return Resources(left)
 
 
 class _DaemonsToCome:

@@ -48,7 +48,7 @@ def _judge(machine: Machine, now: datetime) -> Candidate | StayReason:
     if not machine.is_initialized:
         return NotInitialized()
     if machine.workload or machine.planned:
-        return InUse(pods=len(machine.workload), planned=machine.planned)
+        return InUse(pods=machine.workload, planned=machine.planned)
     guarded = guard(machine)
     if guarded is not None:
         return guarded

@@ -17,7 +17,7 @@ from engine.model.refusal import Degraded, KarpenterOwnsPool, Overdue, PoolPause
 class Machine:
     """A claim of a known pool, that stays in the document unless a reason is found for it to go.
 
-    ``workload`` are the pods on its node that run or are going, the daemons' and mirror pods apart; ``guarded_by`` is
+    ``workload`` is how many pods on its node run or are going, the daemons' and mirror pods apart; ``guarded_by`` is
     the first pod on it that must not be disrupted, a daemon's included (Karpenter counts those too). ``planned`` is how
     many pending pods this plan puts on it. ``empty_since`` None: it was not seen empty before. ``held`` keeps it from
     any removal by choice; ``trouble`` is told where it stays all the same.
@@ -27,7 +27,7 @@ class Machine:
     pool: NodePool
     node: Node | None
     is_initialized: bool
-    workload: tuple[PodKey, ...] = ()
+    workload: int = 0
     guarded_by: PodKey | None = None
     planned: int = 0
     empty_since: datetime | None = None

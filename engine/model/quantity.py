@@ -88,12 +88,13 @@ class Resources(Mapping[str, int]):
     Iterates in name order, so equal bundles print and hash alike.
     """
 
-    __slots__ = ("_amounts", "_hash")
+    __slots__ = ("_accelerators", "_amounts", "_hash")
 
     def __init__(self, amounts: Mapping[str, int] | Iterable[tuple[str, int]] = ()) -> None:
         pairs = amounts.items() if isinstance(amounts, Mapping) else amounts
         self._amounts: dict[str, int] = dict(sorted(pairs))
         self._hash: int | None = None
+        self._accelerators: tuple[str, ...] | None = None
 
     @classmethod
     def parse(cls, amounts: Mapping[str, str | int | float]) -> Resources:
@@ -143,6 +144,14 @@ class Resources(Mapping[str, int]):
             left[resource] = left.get(resource, 0) - amount
         return Resources(left)
 
+    def less_each(self, others: Iterable[Resources]) -> Resources:
+        """What is left once all of them are taken off."""
+        left = dict(self._amounts)
+        for other in others:
+            for resource, amount in other._amounts.items():
+                left[resource] = left.get(resource, 0) - amount
+        return Resources(left)
+
     def fits_in(self, room: Resources) -> bool:
         """Whether each amount asked for is there; a request of zero always fits."""
         available = room._amounts
@@ -170,7 +179,11 @@ class Resources(Mapping[str, int]):
 
     def accelerators(self) -> tuple[str, ...]:
         """The accelerator resources with an amount above zero, in name order."""
-        return tuple(name for name, amount in self._amounts.items() if amount > 0 and name in ACCELERATORS)
+        if self._accelerators is None:
+            self._accelerators = tuple(
+                name for name, amount in self._amounts.items() if amount > 0 and name in ACCELERATORS
+            )
+        return self._accelerators
 
 
 NOTHING = Resources()

@@ -88,8 +88,8 @@ def test_a_marked_empty_node_is_released() -> None:
 @pytest.mark.parametrize(
     ("one", "expected"),
     [
-        (machine(workload=(POD,)), InUse(pods=1, planned=0)),
-        (marked(machine(workload=(POD,))), InUse(pods=1, planned=0)),
+        (machine(workload=1), InUse(pods=1, planned=0)),
+        (marked(machine(workload=1)), InUse(pods=1, planned=0)),
         (machine(planned=2), InUse(pods=0, planned=2)),
         (machine(is_initialized=False), NotInitialized()),
         (machine(node=None, is_initialized=False), NotInitialized()),
@@ -152,7 +152,7 @@ def test_nodes_that_are_out_already_count_against_the_budget() -> None:
         machine("gpu-1", pool),
         machine("gpu-2", pool),
         machine("gpu-3", pool, is_initialized=False),
-        marked(machine("gpu-4", pool, workload=(POD,))),
+        marked(machine("gpu-4", pool, workload=1)),
     ]
     assert going(chosen(machines)) == []
     assert chosen(machines).stays["gpu-1"] == BudgetExhausted(budget="2 nodes", allowed=2, used=2)

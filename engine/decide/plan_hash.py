@@ -1,0 +1,46 @@
+"""What a plan does, as one digest.
+
+Not when it was decided, nor what it remembers: so a plan that is made again of an unchanged world has the hash that was
+reviewed. The claims that stay are covered by the version and the hash of the document that holds them, and not looked
+at one by one: nothing else is ever published under that version.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+
+from attrs import evolve, fields
+
+from engine.model.canonical import canonical_json, digest
+from engine.model.document import DesiredDocument
+from engine.model.plan import Kept, Plan
+from engine.model.refusal import StayReason
+
+_NO_TIME = datetime(1970, 1, 1, tzinfo=UTC)
+_APART = frozenset({"decided_at", "document", "hash", "kept", "launches", "ledger"})
+
+
+def sealed(plan: Plan, published: DesiredDocument | None) -> Plan:
+    """The plan with its hash, which a document of its own making carries too. A published one stays as it is."""
+    is_new = plan.document is not published
+    content = digest(
+        {
+            **{each.name: getattr(plan, each.name) for each in fields(Plan) if each.name not in _APART},
+            "base": (published.environment, published.version, published.plan_hash) if published else (),
+            "foundation": plan.document.foundation if is_new else (),
+            "kept": tuple(_stays(plan.kept)),
+            "launches": tuple(evolve(each, claim=evolve(each.claim, created_at=_NO_TIME)) for each in plan.launches),
+            "records": plan.document.removals if is_new else (),
+        }
+    )
+    return evolve(plan, hash=content, document=evolve(plan.document, plan_hash=content) if is_new else plan.document)
+
+
+def _stays(kept: tuple[Kept, ...]) -> Iterator[str]:
+    """Each machine that stays with its reason; what else a line of the plan shows of it is its claim's."""
+    known: dict[StayReason, str] = {}
+    for each in kept:
+        if each.reason not in known:
+            known[each.reason] = f"{each.reason.code} {canonical_json(each.reason).decode()}"
+        yield f"{each.claim} {each.node} {known[each.reason]}"
