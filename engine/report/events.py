@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 
-from attrs import frozen
+from attrs import evolve, frozen
 
+from engine.model.claim import Claim
 from engine.model.document import RemovalRecord
 from engine.model.node import Node
 from engine.model.object_event import EventObject, EventReason, EventType, ObjectEvent
@@ -27,7 +28,6 @@ from engine.model.refusal import (
     RemovalCap,
 )
 from engine.model.snapshot import Snapshot
-from engine.report.standing import Standing, standings
 from engine.report.words import counted, refusal_words, stay_words
 
 _REASON_BY_CODE: Mapping[str, EventReason] = {
@@ -62,24 +62,38 @@ _LONGEST = 1000
 
 def events_of(snapshot: Snapshot, plan: Plan) -> tuple[ObjectEvent, ...]:
     """What a plan means for each pod and node that it is about, in their order. A paused plan promises nothing."""
-    uids = {pod.key: pod.uid for pod in snapshot.pods}
-    nodes = {node.name: node for node in snapshot.nodes}
-    told = _Told(plan=plan, uids=uids, nodes=nodes, standing={one.claim.name: one for one in _standing(snapshot, plan)})
+    told = _Told(
+        plan=plan,
+        nodes={node.name: node for node in snapshot.nodes},
+        claims={claim.name: claim for claim in snapshot.document.claims} if snapshot.document is not None else {},
+    )
     events = [*told.unplaced(), *told.bindings(), *told.kept()]
     events += told.held_back() if plan.paused else [*told.nominated(), *told.removals()]
+    events = _with_uids(events, snapshot)
     return tuple(sorted(events, key=lambda event: (event.about, event.reason.value, event.message)))
 
 
-def _standing(snapshot: Snapshot, plan: Plan) -> tuple[Standing, ...]:
-    return standings(snapshot, plan.ledger)
+def _with_uids(events: list[ObjectEvent], snapshot: Snapshot) -> list[ObjectEvent]:
+    """``kubectl describe`` looks for a pod's events by its uid."""
+    about = {(event.about.namespace, event.about.name) for event in events if event.about.kind == "Pod"}
+    if not about:
+        return events
+    uids = {
+        EventObject("Pod", *name): pod.uid
+        for pod in snapshot.pods
+        if pod.uid and (name := (pod.key.namespace, pod.key.name)) in about
+    }
+    return [
+        evolve(event, about=evolve(event.about, uid=uids[event.about])) if event.about in uids else event
+        for event in events
+    ]
 
 
 @frozen
 class _Told:
     plan: Plan
-    uids: Mapping[PodKey, str]
     nodes: Mapping[str, Node]
-    standing: Mapping[str, Standing]
+    claims: Mapping[str, Claim]
 
     def nominated(self) -> Iterator[ObjectEvent]:
         for launch in self.plan.launches:
@@ -145,19 +159,19 @@ class _Told:
 
     def _lacking(self, claim: str, node_name: str) -> str:
         """What a node lacks before pods can use it all."""
-        one, node = self.standing.get(claim), self.nodes.get(node_name)
+        one, node = self.claims.get(claim), self.nodes.get(node_name)
         if one is None or node is None:
             return ""
-        startup = {taint.key for taint in one.claim.startup_taints}
+        startup = {taint.key for taint in one.startup_taints}
         tainted = sorted({taint.key for taint in node.taints} & startup)
         return ", ".join(
             [
                 *(["the node is not ready"] if not node.ready else []),
                 *([f"startup taints {', '.join(tainted)}"] if tainted else []),
                 *(
-                    f"{node.allocatable.amount(resource)} of {one.claim.capacity.amount(resource)} {resource}"
-                    for resource in one.claim.capacity.accelerators()
-                    if node.allocatable.amount(resource) < one.claim.capacity.amount(resource)
+                    f"{node.allocatable.amount(resource)} of {one.capacity.amount(resource)} {resource}"
+                    for resource in one.capacity.accelerators()
+                    if node.allocatable.amount(resource) < one.capacity.amount(resource)
                 ),
             ]
         )
@@ -174,7 +188,7 @@ class _Told:
     def _on_pod(
         self, pod: PodKey, reason: EventReason, message: str, kind: EventType = EventType.NORMAL
     ) -> ObjectEvent:
-        about = EventObject("Pod", pod.namespace, pod.name, self.uids.get(pod, ""))
+        about = EventObject("Pod", pod.namespace, pod.name)
         return ObjectEvent(about, reason, kind, _short(message))
 
     def _on_node(

@@ -34,6 +34,8 @@ _OUTCOME_KINDS = {
 }
 # A launch that was refused leaves no machine to terminate.
 _MACHINES_GONE = tuple(reason for reason in DisruptionReason if reason is not DisruptionReason.LAUNCH_REFUSED)
+# Gauges take longer than all the rest; between two looks only a scrape has them made.
+_LOOKS_EVERY_SECONDS = 5
 _ACTED = (PassResult.CONVERGED, PassResult.UNDER_WAY, PassResult.REFUSED, PassResult.INTERRUPTED)
 _REACTIONS = (PassPhase.DECIDED, PassPhase.PUBLISHED, PassPhase.PULUMI, PassPhase.CALLED)
 
@@ -54,6 +56,7 @@ class PassMetrics:
         self._counters = {each: self._counter(each) for each in METRICS if each.kind is MetricType.COUNTER}
         self._histograms = {each: self._histogram(each) for each in METRICS if each.kind is MetricType.HISTOGRAM}
         self._seen_at: datetime | None = None
+        self._unread: tuple[Snapshot, Plan] | None = None
         self._claims: dict[str, Claim] = {}
         self._launches: dict[str, Launch] = {}
         self._records: dict[str, RemovalRecord] = {}
@@ -72,10 +75,11 @@ class PassMetrics:
 
     def decided(self, snapshot: Snapshot, plan: Plan, report: PassReport) -> None:
         """A pass has seen the cluster whole and made its plan."""
-        samples = gauges_of(snapshot, plan, self._policy() if self._policy is not None else None)
         with self._lock:
-            self._integrate_idle(snapshot.taken_at)
-            self._samples, self._is_synced, self._decided = samples, True, plan
+            self._unread = (snapshot, plan)
+            if self._seen_at is None or (snapshot.taken_at - self._seen_at).total_seconds() >= _LOOKS_EVERY_SECONDS:
+                self._look()
+            self._is_synced, self._decided = True, plan
             self._learn(snapshot, plan)
             self._observe_milestones(snapshot, plan)
             self._observe_pods(snapshot, plan)
@@ -113,6 +117,7 @@ class PassMetrics:
     def gauges(self) -> Samples:
         """What stands, as of the last plan."""
         with self._lock:
+            self._look()
             return {**self._samples, table.SYNCED: {(): float(self._is_synced)}}
 
     def _counter(self, of: Metric) -> Counter:
@@ -133,8 +138,15 @@ class PassMetrics:
     def _observe(self, of: Metric, labels: tuple[str, ...], seconds: float) -> None:
         self._histograms[of].labels(self.environment, *labels).observe(max(seconds, 0.0))
 
+    def _look(self) -> None:
+        """Take the gauges of the last plan, unless that is done. What was idle at the last look was so until now."""
+        if self._unread is not None:
+            snapshot, plan = self._unread
+            self._integrate_idle(snapshot.taken_at)
+            self._samples = gauges_of(snapshot, plan, self._policy() if self._policy is not None else None)
+            self._unread = None
+
     def _integrate_idle(self, now: datetime) -> None:
-        """What was idle at the last look has been so until this one."""
         if self._seen_at is not None and now > self._seen_at:
             for pool, idle in idle_gpus(self._samples).items():
                 self._count(table.IDLE_GPU_SECONDS, (pool,), idle * (now - self._seen_at).total_seconds())

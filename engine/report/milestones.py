@@ -89,8 +89,10 @@ def steps(one: Standing, expected: Expected, now: datetime) -> tuple[Step, ...]:
 def reached_since(before: Ledger, after: Ledger, claims: Mapping[str, Claim]) -> Iterator[tuple[str, Stage, timedelta]]:
     """What one pass saw reached: claim, stage and how long it took."""
     for name, milestones in after.milestones.items():
-        decided_at = claims[name].created_at if name in claims else None
         known = before.milestones.get(name)
+        if known is milestones or known == milestones:
+            continue
+        decided_at = claims[name].created_at if name in claims else None
         old = durations(known, decided_at) if known is not None else {}
         for stage, duration in durations(milestones, decided_at).items():
             if stage not in old:

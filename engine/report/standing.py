@@ -110,7 +110,7 @@ def standings(snapshot: Snapshot, ledger: Ledger | None = None) -> tuple[Standin
 def _pods_by_node(snapshot: Snapshot) -> Mapping[str, list[Pod]]:
     on_node: dict[str, list[Pod]] = defaultdict(list)
     for pod in snapshot.pods:
-        if pod.node_name and not pod.is_daemon and not pod.is_finished:
+        if pod.node_name is not None and not (pod.is_daemon or pod.is_finished):
             on_node[pod.node_name].append(pod)
     return on_node
 
@@ -132,8 +132,8 @@ def _state(instance: Instance | None, node: Node | None, milestones: Milestones 
 
 
 def _completed(milestones: Milestones, instance: Instance | None, node: Node | None) -> Milestones:
-    return evolve(
-        milestones,
-        launched_at=milestones.launched_at or (instance.launched_at if instance is not None else None),
-        registered_at=milestones.registered_at or (node.created_at if node is not None else None),
-    )
+    if milestones.launched_at is None and instance is not None:
+        milestones = evolve(milestones, launched_at=instance.launched_at)
+    if milestones.registered_at is None and node is not None:
+        milestones = evolve(milestones, registered_at=node.created_at)
+    return milestones
