@@ -71,7 +71,7 @@ class ApiServer:
             response = self._authorized(send)
             return int(response.status), self._whole(response)
 
-    def watch(self, path: str, query: Mapping[str, str], *, silence_seconds: float = 90.0) -> WatchStream:
+    def watch(self, path: str, query: Mapping[str, str], *, silence_seconds: float = 180.0) -> WatchStream:
         """The lines of a watch, each one JSON event, as they come.
 
         Raises ObservationFailed, here or while it is read, when the connection breaks or nothing came for

@@ -15,6 +15,9 @@ from engine.observe.failure import ObservationFailed
 _RETRIES = 2
 # One for each kind that is watched, and some for the requests beside them.
 _CONNECTIONS = 32
+# A connection that a NAT or a load balancer forgot, or whose peer is gone without a word, shows within 40 seconds: a
+# watch may well be silent for longer. Seconds idle, seconds between probes, probes.
+_KEEPALIVE = (20, 5, 4)
 
 
 def connected_client(kubeconfig: str | None, context: str | None) -> Any:
@@ -25,6 +28,7 @@ def connected_client(kubeconfig: str | None, context: str | None) -> Any:
     from kubernetes.client.api_client import ApiClient
     from kubernetes.client.configuration import Configuration
     from kubernetes.config import ConfigException, load_incluster_config, load_kube_config
+    from kubernetes.utils.keepalive import tcp_keepalive_socket_options
     from urllib3.util import Retry
 
     configuration = Configuration()
@@ -42,8 +46,7 @@ def connected_client(kubeconfig: str | None, context: str | None) -> Any:
         raise _no_kubeconfig(kubeconfig, context, error) from None
     configuration.retries = Retry(total=_RETRIES, backoff_factor=0.2, redirect=0)
     configuration.connection_pool_maxsize = _CONNECTIONS
-    # A connection that a NAT or a load balancer forgot shows by itself, long before the read's time-out.
-    configuration.keep_alive = True
+    configuration.socket_options = tcp_keepalive_socket_options(*_KEEPALIVE)
     return ApiClient(configuration=configuration)
 
 

@@ -13,7 +13,7 @@ from engine.observe.kubernetes import Key, Seen
 from engine.observe.shelf import Shelf
 
 # Longer than a watch may be silent: what is silent for longer is a thread that hangs.
-_BELIEVED_FOR_SECONDS = 120.0
+_BELIEVED_FOR_SECONDS = 240.0
 
 
 class LiveKind:

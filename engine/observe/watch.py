@@ -59,9 +59,11 @@ class Patience:
 
     ``failing``: a kind that is not needed stops no decision once it failed for so long. ``refused`` and ``absent``: how
     long until a kind that was refused, or that the server does not know, is asked for again. All in seconds.
+
+    API servers send a bookmark about once a minute, but up to two were seen to pass without any (1.37).
     """
 
-    silence: float = 90.0
+    silence: float = 180.0
     failing: float = 120.0
     refused: float = 60.0
     absent: float = 180.0
