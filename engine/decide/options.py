@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Set
 from functools import cached_property
+
+from attrs import evolve, frozen
 
 from engine.catalog.ledger import is_available
 from engine.catalog.node_shape import NodeShape, node_shape
@@ -22,6 +24,29 @@ from engine.scheduling.problem import NodeOption
 
 # Labels that differ between the offerings of one type.
 _OFFERING_KEYS = frozenset({keys.ZONE, keys.ZONE_ID, keys.CAPACITY_TYPE})
+
+
+@frozen(eq=False)
+class _Shelf:
+    """All that a pool's options follow from, what is out for now apart."""
+
+    catalog: Catalog
+    environment: Environment
+    pool: NodePool
+    node_class: NodeClass
+    images: frozenset[str]
+    zones: frozenset[str]
+
+    def is_like(self, other: _Shelf) -> bool:
+        """Whether the options are the same. A catalog is large, so only the very same one is taken for equal."""
+        return self.catalog is other.catalog and (
+            (self.environment, self.pool, self.node_class, self.images, self.zones)
+            == (other.environment, other.pool, other.node_class, other.images, other.zones)
+        )
+
+
+# The last options of each environment's pool: thousands, and the same from pass to pass.
+_SHELVES: dict[tuple[str, str], tuple[_Shelf, tuple[NodeOption, ...]]] = {}
 
 
 class Market:
@@ -61,8 +86,27 @@ class Market:
         lacking = self._lacking(node_class)
         if lacking:
             return PoolNotReady(why=f"EC2NodeClass {node_class.name}: {lacking}")
+        shelf = _Shelf(
+            self._catalog,
+            self._environment,
+            pool,
+            node_class,
+            frozenset(self._cloud.images.get(node_class.name, {})),
+            self.zones(node_class),
+        )
+        known = _SHELVES.get((self._environment.name, pool.name))
+        if known is None or not known[0].is_like(shelf):
+            laid_out = self._lay_out(pool, node_class, shelf.images)
+            if isinstance(laid_out, PoolNotReady):
+                return laid_out
+            known = (shelf, laid_out)
+            _SHELVES[self._environment.name, pool.name] = known
+        return self._with_refusals(known[1])
+
+    def _lay_out(
+        self, pool: NodePool, node_class: NodeClass, images: Set[str]
+    ) -> tuple[NodeOption, ...] | PoolNotReady:
         permitted = [kind for kind in self._types.values() if self._permits(pool, kind)]
-        images = self._cloud.images.get(node_class.name, {})
         bootable = [kind for kind in permitted if self._variants[kind.name] in images]
         if permitted and not bootable:
             variants = ", ".join(sorted({self._variants[kind.name] for kind in permitted}))
@@ -71,6 +115,15 @@ class Market:
             return tuple(option for kind in bootable for option in self._of_type(pool, node_class, kind))
         except QuantityError as error:
             return PoolNotReady(why=f"EC2NodeClass {node_class.name}: kubelet: {error}")
+
+    def _with_refusals(self, options: tuple[NodeOption, ...]) -> tuple[NodeOption, ...]:
+        """The same options while nothing is out, so that what was worked out about them stays good."""
+        ledger, now = self._ledger, self._now
+        if all(now >= barred.until for barred in ledger.unavailable.values()):
+            return options
+        return tuple(
+            each if is_available(ledger, each.offering, now) else evolve(each, is_available=False) for each in options
+        )
 
     def unsold(self, pool: NodePool) -> tuple[InstanceType, ...]:
         """The types that the pool permits; asked when none of them is offered where the pool may buy."""
@@ -131,7 +184,6 @@ class Market:
                     allocatable=shape.allocatable,
                     usd_per_hour=price + volumes if price is not None else None,
                     labels={**labels, **own},
-                    is_available=is_available(self._ledger, offering, self._now),
                 )
 
     def _shape(self, kind: InstanceType, node_class: NodeClass) -> NodeShape:

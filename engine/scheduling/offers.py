@@ -10,6 +10,7 @@ from engine.model.catalog import InstanceType
 from engine.model.constraint import Requirement
 from engine.model.money import UsdPerHour
 from engine.model.pod import DaemonSet
+from engine.model.policy import NodePool
 from engine.model.quantity import NODES, Resources
 from engine.scheduling.daemons import Daemons
 from engine.scheduling.groups import Demand, PodClass
@@ -81,6 +82,39 @@ class Offer:
 OfferingName = tuple[str, str, str, str]
 
 
+_Kinds = dict[tuple[object, ...], tuple[Kind, ...]]
+_MOST_KINDS = 500
+
+
+@frozen(eq=False)
+class _Stock:
+    """What was worked out of a pool's options: good for the very same options, and equal daemonsets."""
+
+    given: tuple[NodeOption, ...]
+    pool: NodePool
+    daemon_sets: tuple[DaemonSet, ...]
+    options: tuple[tuple[NodeOption, Mapping[str, str]], ...]
+    kinds: _Kinds
+
+
+# The last stock of each pool.
+_STOCKS: dict[str, _Stock] = {}
+
+
+def _stock_of(state: PoolState, daemon_sets: tuple[DaemonSet, ...]) -> _Stock:
+    name, last = state.pool.name, _STOCKS.get(state.pool.name)
+    if (
+        last is not None
+        and last.given is state.options
+        and (last.pool, last.daemon_sets) == (state.pool, daemon_sets)
+        and len(last.kinds) < _MOST_KINDS
+    ):
+        return last
+    options = tuple((each, canonical_labels(each.labels)) for each in sorted(state.options, key=_by_name))
+    _STOCKS[name] = _Stock(state.options, state.pool, daemon_sets, options, {})
+    return _STOCKS[name]
+
+
 class PoolOffers:
     """One pool, ready to be asked what it has for a class of pods.
 
@@ -95,9 +129,9 @@ class PoolOffers:
         own = Requirements.of(state.pool.requirements).sets
         self.custom: Mapping[str, ValueSet] = {key: own[key] for key in sorted(own) if is_custom(key)}
         self.min_values = {key: each.min_values for key, each in sorted(own.items()) if each.min_values}
-        self.options = tuple((each, canonical_labels(each.labels)) for each in sorted(state.options, key=_by_name))
+        stock = _stock_of(state, tuple(daemon_sets))
+        self.options, self._kinds = stock.options, stock.kinds
         self._permitted: dict[Demand, tuple[Kind, ...]] = {}
-        self._kinds: dict[tuple[object, ...], tuple[Kind, ...]] = {}
 
     def permitted(self, demand: Demand) -> tuple[Kind, ...]:
         """The kinds of node that meet the demand's labels; taints and room are other questions."""
