@@ -10,6 +10,7 @@ from wsgiref.simple_server import WSGIServer
 
 from prometheus_client import CollectorRegistry, Counter, Histogram, start_http_server, write_to_textfile
 from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.metrics_core import Metric as CollectedMetric
 
 from engine.model.claim import Claim
 from engine.model.document import RemovalRecord
@@ -34,6 +35,7 @@ _OUTCOME_KINDS = {
 }
 # A launch that was refused leaves no machine to terminate.
 _MACHINES_GONE = tuple(reason for reason in DisruptionReason if reason is not DisruptionReason.LAUNCH_REFUSED)
+_BEGAN = "_created"
 # Gauges take longer than all the rest; between two looks only a scrape has them made.
 _LOOKS_EVERY_SECONDS = 5
 _ACTED = (PassResult.CONVERGED, PassResult.UNDER_WAY, PassResult.REFUSED, PassResult.INTERRUPTED)
@@ -48,6 +50,7 @@ class PassMetrics:
 
     def __init__(self, environment: str, policy: Callable[[], Policy] | None = None) -> None:
         self.registry = CollectorRegistry()
+        self._own = CollectorRegistry()
         self.environment = environment
         self._policy = policy
         self._lock = Lock()
@@ -66,7 +69,7 @@ class PassMetrics:
         # When the pods of a launch were made, until it is known when the machine was called for.
         self._asked_at: dict[str, tuple[datetime, ...]] = {}
         self._counted: set[tuple[object, ...]] = set()
-        self.registry.register(_Gauges(self))
+        self.registry.register(_Families(self, self._own))
         for kind in ERROR_KINDS:
             self._counters[table.ERRORS].labels(environment, kind)
 
@@ -121,10 +124,10 @@ class PassMetrics:
             return {**self._samples, table.SYNCED: {(): float(self._is_synced)}}
 
     def _counter(self, of: Metric) -> Counter:
-        return Counter(of.name, of.meaning, (ENVIRONMENT, *of.labels), registry=self.registry)
+        return Counter(of.name, of.meaning, (ENVIRONMENT, *of.labels), registry=self._own)
 
     def _histogram(self, of: Metric) -> Histogram:
-        return Histogram(of.name, of.meaning, (ENVIRONMENT, *of.labels), registry=self.registry, buckets=of.buckets)
+        return Histogram(of.name, of.meaning, (ENVIRONMENT, *of.labels), registry=self._own, buckets=of.buckets)
 
     def _count(self, of: Metric, labels: tuple[str, ...], by: float = 1) -> None:
         self._counters[of].labels(self.environment, *labels).inc(by)
@@ -227,13 +230,17 @@ class PassMetrics:
             self._count_once(table.TERMINATED, (record.node_pool, capacity_type, record.reason.value), one.claim)
 
 
-class _Gauges:
-    """All gauges of one moment together: a scrape never sees half of a pass."""
+class _Families:
+    """All that is scraped. The gauges of one moment come together: a scrape never sees half of a pass."""
 
-    def __init__(self, of: PassMetrics) -> None:
-        self._of = of
+    def __init__(self, of: PassMetrics, counted: CollectorRegistry) -> None:
+        self._of, self._counted = of, counted
 
-    def collect(self) -> Iterable[GaugeMetricFamily]:
+    def collect(self) -> Iterable[CollectedMetric]:
+        for family in self._counted.collect():
+            # The client adds when each series began: as many series again, that nobody asks for.
+            family.samples = [sample for sample in family.samples if not sample.name.endswith(_BEGAN)]
+            yield family
         samples = self._of.gauges()
         for metric in METRICS:
             if metric.kind is MetricType.GAUGE:

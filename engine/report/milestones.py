@@ -112,9 +112,11 @@ def _under_way(one: Standing, took: Mapping[Stage, timedelta]) -> Stage | None:
             return Stage.REGISTERED
         case NodePhase.INITIALIZING:
             return Stage.INITIALIZED
-        case NodePhase.READY if one.pods and Stage.INITIALIZED in took:
+        case NodePhase.READY if Stage.INITIALIZED in took and Stage.POD_READY not in took:
             # A machine that no pod has come to yet waits for nothing.
-            return next((stage for stage in (Stage.IMAGE_PULLED, Stage.POD_READY) if stage not in took), None)
+            if Stage.IMAGE_PULLED in took:
+                return Stage.POD_READY if one.pods else None
+            return Stage.IMAGE_PULLED if one.starting else None
     return None
 
 

@@ -11,7 +11,7 @@ from attrs import evolve, frozen
 from engine.model.claim import Claim
 from engine.model.ledger import Ledger, Milestones
 from engine.model.node import Instance, InstanceState, Node
-from engine.model.pod import Pod
+from engine.model.pod import Pod, PodPhase
 from engine.model.snapshot import Snapshot
 
 _NOTHING_YET = Milestones()
@@ -46,8 +46,9 @@ _PHASES = {
 class Standing:
     """One claim, and what has become of it. ``state`` is a word of ``standings``.
 
-    ``accelerators`` are those that its type has, ``advertised`` those that its node offers to pods by now.
-    ``milestones`` are the ledger's, with what instance and node say themselves where the ledger says nothing yet.
+    ``starting`` are those of its ``pods`` that do not run yet. ``accelerators`` are those that its type has,
+    ``advertised`` those that its node offers to pods by now. ``milestones`` are the ledger's, with what instance and
+    node say themselves where the ledger says nothing yet.
     """
 
     claim: Claim
@@ -57,6 +58,7 @@ class Standing:
     accelerators: int
     accelerators_used: int
     pods: int
+    starting: int = 0
     advertised: int = 0
     milestones: Milestones = _NOTHING_YET
 
@@ -100,6 +102,7 @@ def standings(snapshot: Snapshot, ledger: Ledger | None = None) -> tuple[Standin
                 accelerators=sum(claim.capacity.amount(resource) for resource in resources),
                 accelerators_used=sum(pod.placing.requests.amount(resource) for pod in pods for resource in resources),
                 pods=len(pods),
+                starting=sum(pod.phase is PodPhase.PENDING for pod in pods),
                 advertised=sum(node.allocatable.amount(resource) for resource in resources) if node is not None else 0,
                 milestones=_completed(milestones or _NOTHING_YET, instance, node),
             )

@@ -59,8 +59,10 @@ def _in_flight(every: Sequence[Standing], expected: Expected, now: datetime) -> 
     if not under_way:
         return Text(f"{counted(len(every), 'node')} in flight")
     slowest = max(under_way, key=lambda step: step.elapsed or timedelta())
-    line = Text(f"{counted(len(every), 'node')} in flight, the longest not {slowest.stage.value} for ")
-    return line.append_text(_cell(slowest))
+    waited = _cell(slowest)
+    return Text(f"{counted(len(every), 'node')} in flight, the slowest not {slowest.stage.value} after ").append(
+        waited.plain.removeprefix(">"), waited.style
+    )
 
 
 def _cell(step: Step) -> Text:
@@ -70,6 +72,6 @@ def _cell(step: Step) -> Text:
         return _NOTHING
     elapsed = format_duration(step.elapsed)
     if step.expected is None:
-        return Text(elapsed, style="cyan")
+        return Text(f">{elapsed}", style="cyan")
     late = step.elapsed > 2 * step.expected
     return Text(f"{elapsed} of ~{format_duration(step.expected)}", style="yellow" if late else "cyan")

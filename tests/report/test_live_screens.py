@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 import pytest
 from attrs import evolve
 
 from engine.model.ledger import Ledger, Milestones
+from engine.model.pod import PodPhase
 from engine.report.json_report import plan_json, standing_json
 from engine.report.milestones import Stage, durations, expectations, reached_since, steps
 from engine.report.plan_report import render_plan
@@ -48,7 +49,7 @@ def test_many_machines_are_told_by_the_medians_and_the_slowest() -> None:
     text = printed(render_status(seen, scenes.POLICY, scenes.CATALOG, now=NOON + timedelta(seconds=30)))
 
     assert "gpu-core, median         –         40s        1m35s  4m40s      5m20s" in text
-    assert "40 nodes in flight, the longest not launched for 30s" in text
+    assert "40 nodes in flight, the slowest not launched after 30s" in text
 
 
 def test_the_plan_shows_a_pause_a_karpenter_and_bindings_that_differ() -> None:
@@ -149,16 +150,26 @@ def test_only_one_stage_is_under_way_and_an_idle_node_waits_for_none() -> None:
     }
 
 
-def test_a_pod_that_came_to_an_initialized_node_is_waited_for() -> None:
-    bound = builders.pod("new", gpu=1, node="node-2")
+@pytest.mark.parametrize(
+    ("phase", "image_pulled_at", "under_way"),
+    [
+        (PodPhase.PENDING, None, [Stage.IMAGE_PULLED]),
+        (PodPhase.RUNNING, NOON, [Stage.POD_READY]),
+        # A kubelet that does not say when it began cannot be waited for.
+        (PodPhase.RUNNING, None, []),
+    ],
+)
+def test_a_pod_that_came_to_an_initialized_node_is_waited_for(
+    phase: PodPhase, image_pulled_at: datetime | None, under_way: list[Stage]
+) -> None:
+    bound = builders.pod("new", gpu=1, node="node-2", phase=phase)
     seen = live_scene.snapshot()
-    [idle] = [
-        one
-        for one in standings(evolve(seen, pods=(*seen.pods, bound)), LEDGER)
-        if one.claim.name == live_scene.IDLE.name
-    ]
+    seen = evolve(seen, pods=(*seen.pods, bound))
+    known = evolve(LEDGER.milestones[live_scene.IDLE.name], image_pulled_at=image_pulled_at)
+    ledger = Ledger(milestones={**LEDGER.milestones, live_scene.IDLE.name: known})
+    [one] = [each for each in standings(seen, ledger) if each.claim.name == live_scene.IDLE.name]
 
-    assert [step.stage for step in steps(idle, {}, NOON) if step.elapsed is not None] == [Stage.IMAGE_PULLED]
+    assert [step.stage for step in steps(one, {}, NOON) if step.elapsed is not None] == under_way
 
 
 def test_clocks_that_disagree_give_no_negative_time() -> None:

@@ -309,6 +309,14 @@ def test_a_pass_that_did_not_see_the_cluster_whole_says_so_and_keeps_what_stood(
     assert value(metrics, "scheduling_duration_seconds_sum") == pytest.approx(0.1)
 
 
+def test_every_series_belongs_to_a_metric_of_the_documentation() -> None:
+    metrics = told(scenes.snapshot(), scenes.plan(), outcome=scenes.outcome())
+    names = {sample.name for family in metrics.registry.collect() for sample in family.samples}
+
+    parts = {"counter": ("",), "gauge": ("",), "histogram": ("_bucket", "_count", "_sum")}
+    assert names <= {metric.name + part for metric in METRICS for part in parts[metric.kind.value]}
+
+
 def test_no_label_names_a_pod_a_node_or_a_claim() -> None:
     metrics = told(scenes.snapshot(), scenes.plan(), outcome=scenes.outcome())
     labels = {
