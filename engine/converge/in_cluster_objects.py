@@ -11,9 +11,6 @@ from engine.converge.in_cluster_pods import pre_pull_pod, runner_pod
 from engine.model import labels as keys
 from engine.model.in_cluster import AccessRule, AddOns, PrePull, Runner
 
-# Nothing of this may hold up an update: a rollout can be looked at, an update that waits for one is a stack that is
-# locked. So the provider is told not to wait for pods.
-_DO_NOT_WAIT = {"pulumi.com/skipAwait": "true"}
 _RBAC = "rbac.authorization.k8s.io"
 STATE_CLAIM = "nodewright-state"
 _STATE_SIZE = "10Gi"
@@ -80,13 +77,13 @@ def _rule(rule: AccessRule) -> dict[str, Any]:
 def _runner(add_ons: AddOns, runner: Runner) -> Iterable[ClusterObject]:
     if runner.volumes:
         claim = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": _STATE_SIZE}}}
-        yield _object(add_ons, "v1", "PersistentVolumeClaim", STATE_CLAIM, annotations=_DO_NOT_WAIT, spec=claim)
+        yield _object(add_ons, "v1", "PersistentVolumeClaim", STATE_CLAIM, spec=claim)
     labels = _labels(add_ons, RUNNER)
     pod = {"metadata": {"labels": labels}, "spec": runner_pod(add_ons, runner, STATE_CLAIM)}
     if runner.schedule is None:
         # Two at once would only wait for one another's lease, and one volume serves one node.
         spec = {"replicas": 1, "strategy": {"type": "Recreate"}, "selector": {"matchLabels": labels}, "template": pod}
-        yield _object(add_ons, "apps/v1", "Deployment", RUNNER, annotations=_DO_NOT_WAIT, spec=spec)
+        yield _object(add_ons, "apps/v1", "Deployment", RUNNER, spec=spec)
         return
     job = {"backoffLimit": 0, "template": {**pod, "spec": {**pod["spec"], "restartPolicy": "Never"}}}
     spec = {
@@ -97,7 +94,7 @@ def _runner(add_ons: AddOns, runner: Runner) -> Iterable[ClusterObject]:
         "failedJobsHistoryLimit": _FAILED_JOBS_KEPT,
         "jobTemplate": {"metadata": {"labels": labels}, "spec": job},
     }
-    yield _object(add_ons, "batch/v1", "CronJob", RUNNER, annotations=_DO_NOT_WAIT, spec=spec)
+    yield _object(add_ons, "batch/v1", "CronJob", RUNNER, spec=spec)
 
 
 def _pre_pulls(add_ons: AddOns) -> Iterable[ClusterObject]:
@@ -127,7 +124,7 @@ def _pre_pull(add_ons: AddOns, pre_pull: PrePull, priority: str) -> ClusterObjec
         "template": {"metadata": {"labels": labels}, "spec": pre_pull_pod(pre_pull, priority)},
     }
     told = {POOL_ANNOTATION: pre_pull.node_pool, READ_ANNOTATION: ",".join(pre_pull.read_from_pods)}
-    return _object(add_ons, "apps/v1", "DaemonSet", pre_pull.name, annotations={**_DO_NOT_WAIT, **told}, spec=spec)
+    return _object(add_ons, "apps/v1", "DaemonSet", pre_pull.name, annotations=told, spec=spec)
 
 
 def _object(

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from typing import Any
 
 import pulumi
 import pulumi_kubernetes as kubernetes
 
-from engine.converge.in_cluster_objects import DIGEST, cluster_objects
+from engine.converge.in_cluster_objects import DIGEST, ClusterObject, cluster_objects
 from engine.model.canonical import digest
 from engine.model.environment import Cluster
 from engine.model.in_cluster import AddOns
@@ -27,6 +28,12 @@ _CLASSES: Mapping[str, Callable[..., pulumi.CustomResource]] = {
     "CronJob": kubernetes.batch.v1.CronJob,
 }
 _PODS = frozenset({"Deployment", "DaemonSet", "CronJob"})
+# Nothing of this may hold up an update: a rollout can be looked at, an update that waits for one is a stack that is
+# locked. A volume claim waits for its first pod.
+_SLOW = _PODS | {"PersistentVolumeClaim"}
+# Fields that somebody changed by hand are ours again.
+_FORCED = {"pulumi.com/patchForce": "true"}
+_NOT_AWAITED = {"pulumi.com/skipAwait": "true"}
 _ARGUMENTS = {
     "apiVersion": "api_version",
     "roleRef": "role_ref",
@@ -53,7 +60,7 @@ def declare_add_ons(add_ons: AddOns, cluster: Cluster) -> None:
         made = _CLASSES[one.kind](
             one.name,
             opts=pulumi.ResourceOptions(provider=provider, depends_on=list(ground)),
-            **{_ARGUMENTS.get(key, key): value for key, value in one.manifest.items()},
+            **{_ARGUMENTS.get(key, key): value for key, value in _told_how(one).items()},
         )
         every.append(made.id)
         if one.kind not in _PODS:
@@ -61,6 +68,13 @@ def declare_add_ons(add_ons: AddOns, cluster: Cluster) -> None:
     # Known only once every object stands: an update that failed in part must not pass for done.
     declared = digest(add_ons)
     pulumi.export(DIGEST, pulumi.Output.all(*every).apply(lambda _: declared))
+
+
+def _told_how(one: ClusterObject) -> dict[str, Any]:
+    """The manifest, with what the provider is told about it."""
+    metadata = one.manifest["metadata"]
+    annotations = {**metadata.get("annotations", {}), **_FORCED, **(_NOT_AWAITED if one.kind in _SLOW else {})}
+    return {**one.manifest, "metadata": {**metadata, "annotations": annotations}}
 
 
 def declare_provider(cluster: Cluster) -> None:
