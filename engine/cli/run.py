@@ -11,6 +11,7 @@ import typer
 
 from engine.cli.terminal import EnvironmentArgument, Output, OutputOption, told_of_faults
 from engine.model.duration import DurationError, parse_duration
+from engine.reconcile.log_options import LogFormat, LogLevel
 
 if TYPE_CHECKING:
     from types import FrameType
@@ -45,12 +46,16 @@ def run(
         Path | None, typer.Option("--metrics-file", help="Write the metrics there after each pass.")
     ] = None,
     output: OutputOption = Output.TEXT,
-    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Log every decision as well.")] = False,
+    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Log every decision: --log-level debug.")] = False,
+    log_level: Annotated[LogLevel | None, typer.Option("--log-level", help="Log to standard error from it on.")] = None,
+    log_format: Annotated[
+        LogFormat, typer.Option("--log-format", help="auto: for people on a terminal, else JSON lines.")
+    ] = LogFormat.AUTO,
 ) -> None:
     """Keep the environment converged: pass after pass, each a line. Exit 0 stopped or at rest, 1 a person is needed."""
     with told_of_faults():
         from engine.cli.run_audience import JsonAudience, LineAudience
-        from engine.reconcile.logging import LoggingObserver, LogLevel, configure_logging
+        from engine.reconcile.logging import LoggingObserver, configure_logging
         from engine.reconcile.loop import Options
         from engine.reconcile.running import Asked, run_environment
         from engine.reconcile.stopping import Stop
@@ -65,7 +70,8 @@ def run(
             metrics_file=metrics_file,
         )
         audience = JsonAudience() if output is Output.JSON else LineAudience()
-        logged = [LoggingObserver(configure_logging(environment, level=LogLevel.DEBUG))] if verbose else []
+        level = log_level or (LogLevel.DEBUG if verbose else None)
+        logged = [LoggingObserver(configure_logging(environment, log_format=log_format, level=level))] if level else []
         stop = Stop()
         _end_on_signals(stop)
         code = run_environment(find_workspace(context.obj), environment, asked, audience, stop, logged)

@@ -6,7 +6,6 @@ import logging
 import re
 import sys
 from collections.abc import MutableMapping
-from enum import Enum
 from typing import Any, TextIO
 
 import structlog
@@ -15,6 +14,7 @@ from structlog.typing import FilteringBoundLogger, Processor
 from engine.model.outcome import Outcome, OutcomeStatus
 from engine.model.plan import Plan, RemovalPhase
 from engine.model.snapshot import Snapshot
+from engine.reconcile.log_options import LogFormat, LogLevel
 from engine.report.summary import PassReport, PassResult, summary_line
 from engine.report.tables import short_hash
 
@@ -26,21 +26,6 @@ _HIDDEN = "***"
 _FAILED = (OutcomeStatus.FAILED_OTHER, OutcomeStatus.UNKNOWN)
 # Nothing to tell on the console unless it is asked for: the loop would say so every few seconds.
 _QUIET = (PassResult.IDLE, PassResult.STANDBY)
-
-
-class LogFormat(str, Enum):
-    """``auto`` is the console's on a terminal, else JSON lines."""
-
-    AUTO = "auto"
-    CONSOLE = "console"
-    JSON = "json"
-
-
-class LogLevel(str, Enum):
-    DEBUG = "debug"
-    INFO = "info"
-    WARNING = "warning"
-    ERROR = "error"
 
 
 def configure_logging(

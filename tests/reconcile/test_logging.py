@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 from attrs import evolve
 
-from engine.reconcile.logging import LogFormat, LoggingObserver, LogLevel, configure_logging
+from engine.reconcile.log_options import LogFormat, LogLevel
+from engine.reconcile.logging import LoggingObserver, configure_logging
 from engine.report.summary import PassReport, PassResult, report_of
 from tests.builders import NOON
 from tests.report import scenes
