@@ -121,6 +121,9 @@ def _seen(sighting: Sighting, before: Milestones, now: datetime) -> Milestones:
     node, instance = sighting.node, sighting.instance
     is_short = node is not None and sighting.short_of is not None
     seen = before
+    if seen.asked_at is None:
+        # A reviewed plan may be published long after it was made, so the claim's own time starts no clock.
+        seen = evolve(seen, asked_at=now)
     if seen.launched_at is None and instance is not None:
         seen = evolve(seen, launched_at=instance.launched_at)
     if seen.registered_at is None and node is not None:
@@ -142,10 +145,9 @@ def _seen(sighting: Sighting, before: Milestones, now: datetime) -> Milestones:
 def _without_node(
     sighting: Sighting, seen: Milestones, pool: NodePool, now: datetime, *, is_blind: bool, may_fail: bool
 ) -> BringUp:
-    claim = sighting.claim
     milestone, deadline = Milestone.REGISTERED, (seen.launched_at or now) + pool.registration_deadline
     if seen.launched_at is None:
-        milestone, deadline = Milestone.LAUNCHED, claim.created_at + pool.launch_deadline
+        milestone, deadline = Milestone.LAUNCHED, (seen.asked_at or now) + pool.launch_deadline
     is_late = now >= deadline
     fails = is_late and may_fail and not is_blind and sighting.instance is not None and seen.registered_at is None
     has_failed = fails and seen.failed_at is None
@@ -178,7 +180,7 @@ def _with_node(
         return BringUp(sighting, seen, in_grace, node.ready, degraded)
 
     # A ledger that was lost knows nothing of a node that was up for long, so its accelerators have their grace too.
-    deadline = max(filter(None, (_initialization_due(sighting, seen, pool), grace_ends)))
+    deadline = max(filter(None, (_initialization_due(node, seen, pool), grace_ends)))
     is_late = now >= deadline
     workload = len(sighting.workload)
     # Marked for having failed, it goes although it came up by now: nothing takes a mark off.
@@ -205,8 +207,8 @@ def _with_node(
     )
 
 
-def _initialization_due(sighting: Sighting, seen: Milestones, pool: NodePool) -> datetime:
-    began = seen.launched_at or seen.registered_at or sighting.claim.created_at
+def _initialization_due(node: Node, seen: Milestones, pool: NodePool) -> datetime:
+    began = seen.launched_at or seen.registered_at or node.created_at
     return began + pool.initialization_deadline
 
 

@@ -23,11 +23,11 @@ class Unavailable:
 class Milestones:
     """When one claim's machine came how far, as first seen; None is not yet.
 
-    ``launched_at`` is EC2's launch time; ``registered_at`` when its Node object was made; ``initialized_at`` when the
-    node was first seen whole; ``image_pulled_at`` when the first container of a pod that is no daemon's ran there, and
-    ``first_pod_ready_at`` when the first such pod was ready. ``accelerators_short_since``: since when a node that was
-    initialized before advertises fewer accelerators than it should. ``failed_at``: when a deadline had passed and no
-    pod was there that it would have hurt; from then on the machine is on its way out.
+    ``asked_at`` is when a pass first saw the claim published; ``launched_at`` is EC2's launch time; ``registered_at``
+    when its Node object was made; ``initialized_at`` when the node was first seen whole; ``image_pulled_at`` when the
+    first container of a pod that is no daemon's ran there, ``first_pod_ready_at`` when the first such pod was ready.
+    ``accelerators_short_since``: since when the node advertises fewer accelerators than it should. ``failed_at``: when
+    a deadline had passed and no pod was there that it would have hurt; from then on the machine is on its way out.
     """
 
     launched_at: datetime | None = None
@@ -37,6 +37,7 @@ class Milestones:
     first_pod_ready_at: datetime | None = None
     accelerators_short_since: datetime | None = None
     failed_at: datetime | None = None
+    asked_at: datetime | None = None
 
 
 @frozen

@@ -223,12 +223,13 @@ def test_case_13_a_gpu_lost_later_is_flagged_and_the_empty_node_may_still_go() -
 def test_a_launch_that_never_shows_counts_as_in_flight_to_its_deadline_and_against_limits_for_good() -> None:
     pool = node_pool(limits={NVIDIA_GPU: 2})
     world = World(policy(pool), [pod("llm", gpu=1)], vanishes=lambda claim: claim.name == world.launched_ever[0])
-    world.turn(minutes(4))
+    world.turn(minutes(1))
+    assert world.turn(minutes(4)).is_empty
     assert world.turn(minutes(1)).is_empty
     plan = world.turn()
     assert len(plan.launches) == 1
     assert plan.removals == (), "absence is no proof"
-    deadline = NOON + minutes(5)
+    deadline = NOON + minutes(1 + 5)
     assert [each.reason.deadline for each in plan.kept if isinstance(each.reason, Overdue)] == [deadline]
     world.pods |= {each.key: each for each in [pod("next", gpu=1)]}
     world.turn()

@@ -8,7 +8,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.catalog.ledger import LONGEST_BACK_OFF, is_available, is_quota, pruned, with_launch, with_refusal
+from engine.catalog.ledger import (
+    LONGEST_BACK_OFF,
+    is_available,
+    is_quota,
+    pruned,
+    with_bring_up,
+    with_failed_bring_up,
+    with_launch,
+    with_refusal,
+)
 from engine.model.catalog import Offering
 from engine.model.ledger import Ledger, Unavailable
 from tests.builders import NOON, minutes, usd
@@ -91,3 +100,27 @@ def test_an_offering_is_never_out_for_more_than_an_hour_and_always_for_three_min
         left = ledger.unavailable[G5.key].until - now
         assert timedelta(0) < left <= LONGEST_BACK_OFF
         assert left >= minutes(3) or not was_available
+
+
+def test_a_machine_that_did_not_come_up_bars_its_offering_though_the_next_one_launches() -> None:
+    ledger = with_failed_bring_up(Ledger(), G5.key, "gpu", NOON)
+    assert not is_available(ledger, G5, NOON + minutes(2))
+    assert with_launch(ledger, G5.key) == ledger
+    assert with_bring_up(ledger, G5.key, "gpu") == Ledger()
+
+
+def test_a_pools_failures_in_a_row_are_counted_and_its_time_out_grows() -> None:
+    ledger, spans = Ledger(), []
+    for number in range(5):
+        at = NOON + minutes(40 * number)
+        ledger = with_failed_bring_up(ledger, G5.key, "gpu", at)
+        spans.append(ledger.bring_ups["gpu"].until - at)
+    assert ledger.bring_ups["gpu"].failures == 5
+    assert spans == [minutes(span) for span in (3, 6, 12, 24, 48)]
+    assert with_bring_up(ledger, "another/offering/spot", "other").bring_ups == ledger.bring_ups
+
+
+def test_a_pools_failures_are_forgotten_with_time() -> None:
+    ledger = with_failed_bring_up(Ledger(), G5.key, "gpu", NOON)
+    assert pruned(ledger, NOON + timedelta(hours=6)).bring_ups == ledger.bring_ups
+    assert pruned(ledger, NOON + timedelta(hours=6, minutes=3)) == Ledger()

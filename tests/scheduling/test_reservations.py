@@ -1,0 +1,91 @@
+"""Pods that are expected on a node already stay there first; a pool under probation opens one node at a time."""
+
+from __future__ import annotations
+
+import pytest
+
+from engine.model.pod import Pod
+from engine.model.refusal import BringUpsFailed
+from engine.scheduling.problem import ExistingNode, Problem, Reservation, Solution
+from engine.scheduling.solve import solve
+from tests.builders import NOON, existing, node_pool, pod, pool_state, taint
+
+A, B = existing("a"), existing("b")
+
+
+def on(one: Pod, node: ExistingNode, *, holds: bool = False) -> Reservation:
+    return Reservation(one.key, node=node.node, claim=node.claim, holds_regardless_of_room=holds)
+
+
+def solved(pods: list[Pod], nodes: list[ExistingNode], *reservations: Reservation) -> Solution:
+    return solve(Problem(tuple(pods), tuple(nodes), (pool_state(),), reservations=reservations))
+
+
+def where(solution: Solution) -> dict[str, str | None]:
+    return {each.pod.name: each.node for each in solution.placements}
+
+
+def test_a_reserved_pod_stays_although_another_node_would_come_first() -> None:
+    first, second = pod("first", gpu=1), pod("second", gpu=1)
+    assert where(solved([first, second], [A, B])) == {"first": "a", "second": "b"}
+    assert where(solved([first, second], [A, B], on(first, B), on(second, A))) == {"first": "b", "second": "a"}
+
+
+def test_a_pod_of_higher_priority_does_not_push_a_reserved_one_out() -> None:
+    urgent, reserved = pod("urgent", gpu=1, priority=9), pod("reserved", gpu=1)
+    solution = solved([urgent, reserved], [A], on(reserved, A))
+    assert where(solution) == {"reserved": "a"}
+    assert [each.pods for each in solution.new_nodes] == [(urgent.key,)]
+
+
+@pytest.mark.parametrize(
+    "node",
+    [
+        existing("a", room={"nvidia.com/gpu": 0}),
+        existing("a", taints=[taint("closed")]),
+        existing("a", labels={"topology.kubernetes.io/zone": "us-east-1c"}),
+    ],
+)
+def test_a_reservation_for_a_node_that_takes_the_pod_no_more_is_passed_over(node: ExistingNode) -> None:
+    one = pod("one", gpu=1, selector={"topology.kubernetes.io/zone": "us-east-1a"})
+    assert where(solved([one], [node, B], on(one, node))) == {"one": "b"}
+
+
+def test_a_reservation_for_a_node_that_is_gone_is_passed_over() -> None:
+    one = pod("one", gpu=1)
+    assert where(solved([one], [B], on(one, A))) == {"one": "b"}
+
+
+def test_one_that_holds_takes_room_that_is_not_there_yet_and_leaves_none_to_others() -> None:
+    full = existing("a", room={"nvidia.com/gpu": 0})
+    one, other = pod("one", gpu=1, cpu="3"), pod("other", cpu="2")
+    solution = solved([one, other], [full], on(one, full, holds=True))
+    assert where(solution) == {"one": "a"}
+
+
+def test_one_that_holds_still_needs_a_node_that_it_may_go_to() -> None:
+    barred = existing("a", taints=[taint("closed")])
+    one = pod("one", gpu=1)
+    assert where(solved([one], [barred], on(one, barred, holds=True))) == {}
+
+
+def test_the_order_of_reservations_changes_nothing() -> None:
+    pods = [pod(f"p{number}", gpu=1) for number in range(4)]
+    reserved = [on(each, A) for each in pods]
+    assert solved(pods, [A, B], *reserved) == solved(pods[::-1], [B, A], *reserved[::-1])
+
+
+def test_a_pool_under_probation_opens_one_node_and_tells_the_others_why() -> None:
+    failed = BringUpsFailed(failures=3, until=NOON)
+    pods = [pod(f"p{number}", gpu=1) for number in range(3)]
+    solution = solve(Problem(tuple(pods), (), (pool_state(one_by_one=failed),)))
+    assert len(solution.new_nodes) == 1
+    told = [each.refusal for unplaced in solution.unplaced for each in unplaced.refusals]
+    assert told == [failed] * 2
+
+
+def test_base_capacity_comes_one_by_one_too() -> None:
+    failed = BringUpsFailed(failures=3, until=NOON)
+    solution = solve(Problem((), (), (pool_state(node_pool(min_nodes=3), one_by_one=failed),)))
+    assert len(solution.new_nodes) == 1
+    assert [(each.have, each.refusal) for each in solution.base_shortfalls] == [(1, failed)]
