@@ -6,6 +6,7 @@ seconds of CPU, and building them ten times what reading their JSON does.
 
 from __future__ import annotations
 
+import logging
 import os
 from pathlib import Path
 from typing import Any
@@ -47,6 +48,8 @@ def connected_client(kubeconfig: str | None, context: str | None) -> Any:
     configuration.retries = Retry(total=_RETRIES, backoff_factor=0.2, redirect=0)
     configuration.connection_pool_maxsize = _CONNECTIONS
     configuration.socket_options = tcp_keepalive_socket_options(*_KEEPALIVE)
+    # Of each retry it would write a line to the terminal; what failed for good is told by who asked.
+    logging.getLogger("urllib3.connectionpool").setLevel(logging.ERROR)
     return ApiClient(configuration=configuration)
 
 

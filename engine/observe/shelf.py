@@ -28,6 +28,7 @@ class Shelf:
         self._values: dict[Key, Any] = {}
         self._problems: dict[Key, ObjectProblem] = {}
         self._held_until: dict[Key, datetime] = {}
+        self._keys: list[Key] | None = []
         self._in_order: tuple[Any, ...] | None = ()
         self._problems_in_order: tuple[ObjectProblem, ...] | None = ()
 
@@ -53,8 +54,11 @@ class Shelf:
         value = self._after_hold(seen)
         if value is None:
             return self._drop_value(key) or is_new
-        if self._values.get(key) == value:
+        before = self._values.get(key)
+        if before == value:
             return is_new
+        if before is None:
+            self._keys = None
         self._values[key] = value
         self._in_order = None
         return True
@@ -74,7 +78,9 @@ class Shelf:
         """All values by namespace and name; the same tuple until one changes."""
         self._end_holds()
         if self._in_order is None:
-            self._in_order = tuple([self._values[key] for key in sorted(self._values)])
+            if self._keys is None:
+                self._keys = sorted(self._values)
+            self._in_order = tuple([self._values[key] for key in self._keys])
         return self._in_order
 
     def problems(self) -> tuple[ObjectProblem, ...]:
@@ -112,7 +118,7 @@ class Shelf:
     def _drop_value(self, key: Key) -> bool:
         if self._values.pop(key, None) is None:
             return False
-        self._in_order = None
+        self._keys = self._in_order = None
         return True
 
 

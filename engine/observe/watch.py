@@ -60,7 +60,7 @@ class Patience:
     ``failing``: a kind that is not needed stops no decision once it failed for so long. ``refused`` and ``absent``: how
     long until a kind that was refused, or that the server does not know, is asked for again. All in seconds.
 
-    API servers send a bookmark about once a minute, but up to two were seen to pass without any (1.37).
+    API servers send a bookmark about once a minute; under load one was seen to be left out (1.37).
     """
 
     silence: float = 180.0
