@@ -185,11 +185,12 @@ def _with_node(
     workload = len(sighting.workload)
     # Marked for having failed, it goes although it came up by now: nothing takes a mark off.
     stays_marked = node.is_marked and seen.failed_at is not None
-    if sighting.is_up and short is None and not stays_marked and (is_late or not sighting.is_foreign_tainted):
+    is_barred = sighting.is_foreign_tainted and not workload
+    if sighting.is_up and short is None and not stays_marked and (is_late or not is_barred):
         came = evolve(seen, initialized_at=now, failed_at=None)
-        # A taint that nobody foretold and under which nothing runs makes the next machine no better than this one.
-        is_barred = sighting.is_foreign_tainted and not workload
-        return BringUp(sighting, came, False, True, None, has_come=not is_barred, has_failed=is_barred)
+        # Where nothing ever ran under a taint that nobody foretold, the next machine would be no better than this one.
+        is_no_use = is_barred and before is not None and seen.image_pulled_at is None
+        return BringUp(sighting, came, False, True, None, has_come=not is_barred, has_failed=is_no_use)
     fails = is_late and may_fail and before is not None and not workload and not node.do_not_disrupt
     has_failed = fails and seen.failed_at is None
     trouble: Overdue | Degraded | None = None

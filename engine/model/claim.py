@@ -36,7 +36,7 @@ class ClaimInputs:
 class Claim:
     """One machine: one offering, a name that is never reused, inputs that never change.
 
-    ``stack`` is the Pulumi stack that holds it (the environment's own; further lanes later). ``labels``, ``taints``
+    ``stack`` is the Pulumi stack that holds it (the environment's own, or a further lane). ``labels``, ``taints``
     and ``allocatable`` tell what its node will be, before there is one. ``usd_per_hour`` is the price at launch, EBS
     included.
     """

@@ -121,6 +121,23 @@ def test_once_machines_come_up_again_the_world_comes_to_rest(
     assert world.ledger.planned.keys() <= {str(key) for key, each in world.pods.items() if each.is_waiting}
 
 
+@SMALL
+@given(pools, sizes, st.randoms(use_true_random=False), st.integers(1, 5), st.booleans())
+def test_a_node_list_that_comes_empty_fails_no_machine(
+    pool: NodePool, drawn: list[tuple[str, int | None]], dice: random.Random, turns: int, with_pods: bool
+) -> None:
+    world = faulty(pool, drawn, dice, 0.3)
+    for _ in range(turns):
+        world.turn()
+    world.apply(world.decide())
+    world.now += minutes(120)
+    known = any(each.registered_at for each in world.ledger.milestones.values())
+    plan = world.decide(nodes=(), pods=tuple(world.pods.values()) if with_pods else ())
+    late = {each.record.claim for each in plan.removals if each.record.reason is DisruptionReason.NOT_INITIALIZED}
+    before = {name for name, each in world.ledger.milestones.items() if each.failed_at}
+    assert late <= before or not known
+
+
 def demanded(plan: Plan) -> set[PodKey]:
     return {key for launch in plan.launches for key in launch.pods}
 
