@@ -30,6 +30,10 @@ def destroy(
         ports = assemble(workspace, environment)
         document, instances = what_stands(ports)
         out().print(render_destruction(environment, document, instances))
+        if ports.environment.in_cluster is not None:
+            out().print(
+                f"So does what it installed in the cluster, namespace {ports.environment.in_cluster.namespace}."
+            )
         if not yes:
             _ask(environment)
         is_out_of_cluster = remove_before_the_rest(workspace, ports.environment)

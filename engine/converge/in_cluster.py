@@ -118,13 +118,13 @@ class InClusterStack:
 
 
 def _changes(steps: Iterable[StepStarted | StepDone]) -> tuple[ObjectChange, ...]:
-    """One for each object, in the order in which they were begun; a replacement is several steps."""
+    """One for each object, by kind and name, whatever order they were begun in; a replacement is several steps."""
     found: dict[str, ObjectChange] = {}
     for step in steps:
         kind = _kind_of(step.urn)
         if kind and step.op in _KINDS:
             found.setdefault(step.urn, ObjectChange(_KINDS[step.op], kind, urns.name_of(step.urn)))
-    return tuple(found.values())
+    return tuple(sorted(found.values(), key=lambda one: (one.kind, one.name)))
 
 
 def _failures(events: Iterable[Event]) -> Iterator[str]:
