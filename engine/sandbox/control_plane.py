@@ -10,7 +10,6 @@ import contextlib
 import fcntl
 import json
 import os
-import socket
 import subprocess
 import time
 import urllib.request
@@ -24,7 +23,7 @@ from attrs import asdict, define, evolve, field, frozen
 from engine.model.fault import Fault
 from engine.sandbox.credentials import ADMIN, PARTS, Credentials, credentials, write_private
 from engine.sandbox.plane_client import PlaneClient, PlaneRefused, PlaneUnreachable
-from engine.sandbox.plane_parts import API_SERVER, Layout, Ports, arguments
+from engine.sandbox.plane_parts import API_SERVER, Layout, Ports, arguments, free_ports, stages
 from engine.sandbox.plane_parts import PARTS as ALL_PARTS
 from engine.sandbox.processes import Process, is_alive, pause, process_of, resume, stop
 
@@ -166,7 +165,7 @@ class ControlPlane:
         return self.restart(API_SERVER)
 
     def _up(self) -> Plane:
-        record = self._recorded() or _Record(_free_ports())
+        record = self._recorded() or _Record(free_ports())
         layout = self._layout(record.ports)
         plane = self._plane(layout)
         _write_kubeconfig(plane.kubeconfig, layout, ADMIN)
@@ -238,7 +237,7 @@ class ControlPlane:
         done = subprocess.run([str(self.program), "kwok-stages"], capture_output=True, check=False)
         if done.returncode != 0:
             raise ControlPlaneError(f"{self.program} does not run: {done.stderr.decode(errors='replace').strip()}")
-        write_private(layout.stages, done.stdout)
+        write_private(layout.stages, stages(done.stdout))
 
     def _recorded(self) -> _Record | None:
         try:
@@ -284,14 +283,6 @@ def _write_kubeconfig(file: Path, layout: Layout, user: str) -> None:
         "current-context": name,
     }
     write_private(file, yaml.safe_dump(written, sort_keys=False).encode())
-
-
-def _free_ports() -> Ports:
-    with contextlib.ExitStack() as held:
-        listeners = [held.enter_context(socket.socket()) for _ in range(4)]
-        for listener in listeners:
-            listener.bind(("127.0.0.1", 0))
-        return Ports(*(listener.getsockname()[1] for listener in listeners))
 
 
 def _works(part: str, layout: Layout, plane: Plane) -> bool:

@@ -18,12 +18,13 @@ from engine.model.quantity import Resources
 from engine.sandbox.cluster_objects import quantities, registered_node
 from engine.sandbox.machines_seen import MachinesSeen, SandboxMachine
 from engine.sandbox.plane_client import MERGE_PATCH, PlaneClient, PlaneRefused, PlaneUnreachable
-from engine.sandbox.plane_parts import KWOK_NODE
+from engine.sandbox.plane_parts import KWOK_NODE, NOT_READY_YET
 
 # On a Node: which sandbox environment its machine is of, so that two on one plane leave each other's nodes alone.
 OWNER = "sandbox.nodewright.dev/environment"
 _NODES = "/api/v1/nodes"
 _CONFLICT, _GONE = 409, 404
+_REST_FOR_WORK = 5
 
 
 @frozen
@@ -81,6 +82,7 @@ class Kubelets:
         self._client: PlaneClient | None = None
         self._nodes: dict[str, _Node] | None = None
         self._running_since: dict[str, float] = {}
+        self._never_join: set[str] = set()
         self._stopping = threading.Event()
         self._thread: threading.Thread | None = None
 
@@ -108,11 +110,18 @@ class Kubelets:
             self._delete(self._nodes[instance_id])
             del self._nodes[instance_id]
         for machine in sorted(machines.values(), key=lambda each: each.instance_id):
-            self._advance(machine, self._nodes)
+            try:
+                self._advance(machine, self._nodes)
+            except (ValueError, KeyError) as error:
+                # User data or a type that makes no kubelet: that machine never joins, the others do.
+                if machine.instance_id not in self._never_join:
+                    self._never_join.add(machine.instance_id)
+                    self._tell(f"{machine.instance_id} does not join: {type(error).__name__} {error}")
         self._running_since = {known: since for known, since in self._running_since.items() if known in machines}
 
     def _run(self) -> None:
         while not self._stopping.is_set():
+            began = self._monotonic()
             try:
                 self.step()
             except (PlaneUnreachable, PlaneRefused) as error:
@@ -122,7 +131,9 @@ class Kubelets:
             except Exception as error:
                 # Whatever EC2's client raises: a machine that is not seen for a while is not gone.
                 self._tell(f"{type(error).__name__}: {error}")
-            self._stopping.wait(self.pace.poll_seconds)
+            # A large fleet takes long to list, and whoever measures something wants the cores for that.
+            took = self._monotonic() - began
+            self._stopping.wait(max(self.pace.poll_seconds, _REST_FOR_WORK * took))
 
     def _advance(self, machine: SandboxMachine, nodes: dict[str, _Node]) -> None:
         now = self._monotonic()
@@ -133,13 +144,14 @@ class Kubelets:
                 if now - since >= self.pace.register_seconds:
                     nodes[machine.instance_id] = self._register(machine)
             elif node.is_stopped:
-                self._annotate(node, KWOK_NODE[1])
-                node.is_stopped = False
+                # It boots anew; its Node is made again, since kwok takes none up that it has let go of.
+                self._delete(node)
+                del nodes[machine.instance_id]
             else:
                 self._settle(node, now)
         elif node is not None and machine.state in ("stopping", "stopped") and not node.is_stopped:
             # kwok lets go of it, so its lease runs out: a machine that nobody hears of.
-            self._annotate(node, None)
+            self._drop_annotation(node, KWOK_NODE[0])
             node.is_stopped = True
 
     def _register(self, machine: SandboxMachine) -> _Node:
@@ -161,11 +173,10 @@ class Kubelets:
             _with(shape.allocatable, promised, at_first),
         )
         waits_for_ready = self.pace.ready_seconds > 0
-        node["metadata"]["annotations"] = {OWNER: self._environment}
+        node["metadata"]["annotations"] = {OWNER: self._environment, KWOK_NODE[0]: KWOK_NODE[1]}
         if waits_for_ready:
+            node["metadata"]["annotations"][NOT_READY_YET] = "true"
             node["status"]["conditions"] = [{"type": "Ready", "status": "False", "reason": "KubeletNotReady"}]
-        else:
-            node["metadata"]["annotations"] |= dict([KWOK_NODE])
         name = self._create(node, machine)
         self._tell(f"{machine.instance_id} registered as {name}")
         return _Node(
@@ -195,7 +206,7 @@ class Kubelets:
     def _settle(self, node: _Node, now: float) -> None:
         age = now - node.registered_at
         if node.waits_for_ready and age >= self.pace.ready_seconds:
-            self._annotate(node, KWOK_NODE[1])
+            self._drop_annotation(node, NOT_READY_YET)
             node.waits_for_ready = False
         if node.waits_for_devices and age >= self.pace.device_plugin_seconds:
             advertised = quantities(node.accelerators)
@@ -219,8 +230,8 @@ class Kubelets:
         version = {"resourceVersion": there["metadata"]["resourceVersion"]}
         self._patch(f"{_NODES}/{node.name}", {"metadata": version, "spec": {"taints": left}})
 
-    def _annotate(self, node: _Node, kwok: str | None) -> None:
-        self._patch(f"{_NODES}/{node.name}", {"metadata": {"annotations": {KWOK_NODE[0]: kwok}}})
+    def _drop_annotation(self, node: _Node, key: str) -> None:
+        self._patch(f"{_NODES}/{node.name}", {"metadata": {"annotations": {key: None}}})
 
     def _patch(self, path: str, body: object) -> None:
         try:
@@ -236,7 +247,7 @@ class Kubelets:
         except PlaneRefused as refused:
             if refused.status != _GONE:
                 raise
-        self._tell(f"{node.name} is terminated, its Node is deleted")
+        self._tell(f"{node.name} has no machine any more, its Node is deleted")
 
     def _found_nodes(self) -> Iterator[tuple[str, _Node]]:
         """Nodes that kubelets of this environment registered in an earlier run; whatever they waited for is over."""

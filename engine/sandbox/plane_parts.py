@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
+import socket
 from collections.abc import Mapping
 from pathlib import Path
 
+import yaml
 from attrs import frozen
 
 from engine.sandbox.credentials import Credentials
@@ -18,6 +21,10 @@ PARTS = (ETCD, API_SERVER, SCHEDULER, CONTROLLERS, KWOK)
 
 # kwok is the kubelet of the nodes that carry this, and of no others.
 KWOK_NODE = ("kwok.x-k8s.io/node", "fake")
+
+# A node that carries this is not made Ready yet. (kwok takes hold of a node only when it appears, so its own annotation
+# cannot come later.)
+NOT_READY_YET = "sandbox.nodewright.dev/not-ready-yet"
 
 # Only text in objects here: nothing is ever sent to these addresses.
 _SERVICE_RANGE = "10.100.0.0/16"
@@ -58,6 +65,25 @@ class Layout:
 
     def log(self, part: str) -> Path:
         return self.folder / f"{part}.log"
+
+
+def free_ports() -> Ports:
+    """Ports that nobody listens on now; somebody may be quicker at one of them."""
+    with contextlib.ExitStack() as held:
+        listeners = [held.enter_context(socket.socket()) for _ in range(4)]
+        for listener in listeners:
+            listener.bind(("127.0.0.1", 0))
+        return Ports(*(listener.getsockname()[1] for listener in listeners))
+
+
+def stages(shipped: bytes) -> bytes:
+    """kwok's own stages, but for nodes that are not to be Ready yet."""
+    documents = list(yaml.safe_load_all(shipped))
+    for document in documents:
+        if document["metadata"]["name"] == "node-initialize":
+            awake = {"key": f'.metadata.annotations["{NOT_READY_YET}"]', "operator": "DoesNotExist"}
+            document["spec"]["selector"]["matchExpressions"].append(awake)
+    return yaml.safe_dump_all(documents, sort_keys=False).encode()
 
 
 def arguments(part: str, layout: Layout, extra: Mapping[str, tuple[str, ...]]) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import os
 import stat
 import subprocess
@@ -18,14 +19,14 @@ from engine.model import labels as keys
 from engine.model.policy import BlockDevice
 from engine.model.quantity import Resources
 from engine.sandbox.control_plane import ControlPlane, Plane
-from engine.sandbox.kubelets import Pace
+from engine.sandbox.kubelets import Kubelets, Pace
 from engine.sandbox.machines_seen import instance_types
 from engine.sandbox.plane_client import PlaneRefused
-from engine.sandbox.plane_parts import API_SERVER, PARTS
+from engine.sandbox.plane_parts import API_SERVER, KWOK_NODE, PARTS
 from engine.sandbox.processes import Process, is_alive, process_of
 from tests import builders
 from tests.cluster.api import Cluster, deployment, eventually, pod
-from tests.cluster.conftest import JoinMachines
+from tests.cluster.conftest import JoinMachines, terminate
 from tests.cluster.machines import launch
 
 GPU = "nvidia.com/gpu"
@@ -119,6 +120,85 @@ def test_a_startup_taint_that_the_user_data_sets_goes_once_its_daemon_runs(
     eventually(lambda: {startup.key, GPU} <= taints(), "the kubelet registers with both taints")
     eventually(lambda: startup.key not in taints(), "the daemon removes its own")
     assert GPU in taints()
+
+
+def uid(node: dict[str, Any]) -> str:
+    return str(node["metadata"]["uid"])
+
+
+def is_ready(node: dict[str, Any] | None) -> bool:
+    conditions = (node or {"status": {}})["status"].get("conditions") or []
+    return any(each["type"] == "Ready" and each["status"] == "True" for each in conditions)
+
+
+def test_a_node_registers_before_it_is_ready(cluster: Cluster, ec2: Any, kubelets: JoinMachines) -> None:
+    name = cluster.namespace
+    kubelets(name, evolve(QUICK, ready_seconds=2.0))
+    instance_id = launch(ec2, cluster.plane, name, pool_of(name), builders.node_class(), "g5.xlarge")
+    first = eventually(lambda: node_for(cluster, instance_id), "the node registers")
+    assert not is_ready(first)
+    eventually(lambda: is_ready(node_for(cluster, instance_id)), "the node is ready")
+
+
+def test_nobody_reports_for_a_stopped_machine_and_it_registers_anew_when_it_starts_again(
+    cluster: Cluster, ec2: Any, kubelets: JoinMachines
+) -> None:
+    name = cluster.namespace
+    kubelets(name, QUICK)
+    instance_id = launch(ec2, cluster.plane, name, pool_of(name), builders.node_class(), "g5.xlarge")
+    first = eventually(lambda: node_for(cluster, instance_id), "the node registers")
+    ec2.stop_instances(InstanceIds=[instance_id])
+    eventually(
+        lambda: KWOK_NODE[0] not in (node_for(cluster, instance_id) or first)["metadata"]["annotations"], "kwok let go"
+    )
+    ec2.start_instances(InstanceIds=[instance_id])
+    again = eventually(
+        lambda: [node for node in [node_for(cluster, instance_id)] if node and uid(node) != uid(first)], "it registers"
+    )
+    eventually(lambda: is_ready(node_for(cluster, instance_id)), "it is ready again")
+    assert again[0]["metadata"]["name"] == first["metadata"]["name"]
+
+
+def test_kubelets_that_start_anew_know_their_nodes_and_leave_other_environments_alone(
+    cluster: Cluster, ec2: Any, kubelets: JoinMachines
+) -> None:
+    mine, other = cluster.namespace, f"{cluster.namespace}-other"
+    for environment in (mine, other):
+        kubelets(environment, QUICK)
+        launch(ec2, cluster.plane, environment, pool_of(environment), builders.node_class(), "g5.xlarge")
+
+    def nodes(environment: str) -> list[dict[str, Any]]:
+        return cluster.list("Node", f"test.example.com/pool={environment}")
+
+    eventually(lambda: nodes(mine) and nodes(other), "both register")
+    again = Kubelets(ec2, cluster.plane.parts_client, mine, QUICK)
+    again.step()
+    assert (len(nodes(mine)), len(nodes(other))) == (1, 1)
+    terminate(ec2, mine)
+    again.step()
+    again.stop()
+    assert (len(nodes(mine)), len(nodes(other))) == (0, 1)
+
+
+def test_a_machine_that_cannot_join_keeps_no_other_from_joining(cluster: Cluster, ec2: Any) -> None:
+    name = cluster.namespace
+    told: list[str] = []
+    broken = launch(ec2, cluster.plane, name, pool_of(name), builders.node_class(), "g5.xlarge")
+    nonsense = "apiVersion: node.eks.aws/v1alpha1\nkind: NodeConfig\n"
+    ec2.modify_instance_attribute(InstanceId=broken, UserData={"Value": base64.b64encode(nonsense.encode())})
+    sound = launch(ec2, cluster.plane, name, pool_of(name), builders.node_class(), "g5.xlarge")
+    joining = Kubelets(ec2, cluster.plane.parts_client, name, QUICK, tell=told.append)
+    joining.step()
+    joining.step()
+    assert node_for(cluster, sound) is not None
+    assert node_for(cluster, broken) is None
+    assert [line for line in told if "does not join" in line] == [
+        f"{broken} does not join: ValueError user data that no machine could read: 'spec'"
+    ]
+    terminate(ec2, name)
+    joining.step()
+    joining.stop()
+    assert node_for(cluster, sound) is None
 
 
 def test_an_eviction_that_a_budget_forbids_is_refused_with_429_and_names_the_budget(

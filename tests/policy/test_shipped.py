@@ -20,7 +20,7 @@ from engine.policy.stack_file import load_environment
 from engine.sandbox.workload import WORKLOAD_TYPE, inference_pods
 
 ROOT = Path(__file__).parents[2]
-STACKS = ("sandbox", "sandbox-1000")
+STACKS = ("sandbox", "sandbox-1000", "sandbox-real")
 
 
 def shipped_environment(name: str) -> Environment:
