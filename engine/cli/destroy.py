@@ -22,6 +22,7 @@ def destroy(
         from engine.reconcile.assembly import assemble
         from engine.reconcile.destroying import destroy as destroy_all
         from engine.reconcile.destroying import what_stands
+        from engine.reconcile.installing import is_simulated
         from engine.reconcile.workspace import find_workspace
         from engine.report.outcome_report import render_destruction
         from engine.report.progress import ConvergeProgress
@@ -30,10 +31,9 @@ def destroy(
         ports = assemble(workspace, environment)
         document, instances = what_stands(ports)
         out().print(render_destruction(environment, document, instances))
-        if ports.environment.in_cluster is not None:
-            out().print(
-                f"So does what it installed in the cluster, namespace {ports.environment.in_cluster.namespace}."
-            )
+        in_cluster = ports.environment.in_cluster
+        if in_cluster is not None and not is_simulated(ports.environment):
+            out().print(f"What it installed in the cluster, in namespace {in_cluster.namespace}, goes first.")
         if not yes:
             _ask(environment)
         is_out_of_cluster = remove_before_the_rest(workspace, ports.environment)
