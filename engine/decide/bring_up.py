@@ -134,8 +134,8 @@ def _seen(sighting: Sighting, before: Milestones, now: datetime) -> Milestones:
         seen = evolve(seen, accelerators_short_since=None)
     if node is not None and (seen.image_pulled_at is None or seen.first_pod_ready_at is None):
         workload = sighting.workload
-        started = min((pod.started_at for pod in workload if pod.started_at is not None), default=None)
-        ready = min((pod.ready_at for pod in workload if pod.ready_at is not None), default=None)
+        started = min([pod.started_at for pod in workload if pod.started_at is not None], default=None)
+        ready = min([pod.ready_at for pod in workload if pod.ready_at is not None], default=None)
         pulled_at, ready_at = seen.image_pulled_at or started, seen.first_pod_ready_at or ready
         if (pulled_at, ready_at) != (seen.image_pulled_at, seen.first_pod_ready_at):
             seen = evolve(seen, image_pulled_at=pulled_at, first_pod_ready_at=ready_at)

@@ -97,7 +97,7 @@ def _machine(
         node=sighting.node,
         is_initialized=brought.is_initialized,
         workload=len(sighting.workload),
-        guarded_by=min((pod.key for pod in sighting.pods if pod.do_not_disrupt), default=None),
+        guarded_by=sighting.guarded_by,
         planned=planned,
         empty_since=snapshot.ledger.empty_since.get(sighting.claim.name),
         held=KarpenterOwnsPool(node_pool=pool.name) if sighting.is_karpenters else holds,

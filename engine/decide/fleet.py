@@ -9,12 +9,13 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from attrs import frozen
 
+from engine.decide.pods_by_node import PodsByNode
 from engine.model import labels
 from engine.model.claim import Claim
 from engine.model.constraint import Taint, TaintEffect
 from engine.model.document import RemovalRecord
 from engine.model.node import Instance, Node
-from engine.model.pod import Pod, PodPhase
+from engine.model.pod import Pod, PodKey
 from engine.model.policy import DisruptionReason
 from engine.model.quantity import CPU, MEMORY, PODS
 from engine.model.snapshot import KarpenterFacts, Snapshot
@@ -37,7 +38,7 @@ class Sighting:
 
     ``instance`` is the live one; ``seen_dead`` an instance of the claim's tag that is terminated or shutting down,
     where no live one is. ``pods`` are those bound to its node that have not finished, in no order, and ``workload``
-    those of them that are no daemon's.
+    those of them that are no daemon's; ``guarded_by`` is the first of them all that must not be disrupted.
     ``is_karpenters``: a live Karpenter owns the machine too, so its node counts as foreign and is left alone.
     """
 
@@ -46,7 +47,8 @@ class Sighting:
     seen_dead: Instance | None = None
     node: Node | None = None
     pods: Sequence[Pod] = ()
-    workload: tuple[Pod, ...] = ()
+    workload: Sequence[Pod] = ()
+    guarded_by: PodKey | None = None
     is_karpenters: bool = False
 
     @property
@@ -130,7 +132,7 @@ def match(snapshot: Snapshot) -> Fleet:
     theirs = {each.name for each in snapshot.nodes if each.name in owned_nodes or each.instance_id in owned_instances}
     owned_instances |= {each.instance_id for each in snapshot.nodes if each.name in theirs and each.instance_id}
     nodes = _nodes_by_instance(each for each in snapshot.nodes if each.name not in theirs)
-    pods, waiting = _sorted_out(snapshot.pods)
+    pods = PodsByNode(snapshot.pods)
     document, remembered = snapshot.document, snapshot.ledger.instance_ids
     claims = sorted(document.claims, key=lambda claim: claim.name) if document else ()
     records = sorted(document.removals, key=lambda record: record.claim) if document else ()
@@ -152,8 +154,8 @@ def match(snapshot: Snapshot) -> Fleet:
             if not _is_settled(instances.get(record.claim, ()), snapshot)
         ),
         foreign_nodes=tuple(sorted(foreign, key=lambda node: node.name)),
-        pods_by_node=pods,
-        waiting_pods=tuple(waiting),
+        pods_by_node=pods.bound,
+        waiting_pods=tuple(pods.waiting),
     )
 
 
@@ -162,7 +164,7 @@ def _sight(
     instances: Sequence[Instance],
     remembered: str | None,
     nodes: Mapping[str, Node],
-    pods: Mapping[str, Sequence[Pod]],
+    pods: PodsByNode,
     owned_by_karpenter: frozenset[str],
 ) -> Sighting:
     alive = [instance for instance in instances if instance.is_alive]
@@ -172,14 +174,15 @@ def _sight(
     known = instance or seen_dead
     identity = known.id if known else remembered or ""
     node = nodes.get(identity)
-    there = pods.get(node.name, ()) if node else ()
+    name = node.name if node else ""
     return Sighting(
         claim=claim,
         instance=instance,
         seen_dead=seen_dead,
         node=node,
-        pods=there,
-        workload=tuple(pod for pod in there if pod.owner is None or not pod.is_daemon),
+        pods=pods.bound.get(name, ()),
+        workload=pods.workload.get(name, ()),
+        guarded_by=min((pod.key for pod in pods.guarded.get(name, ())), default=None),
         is_karpenters=identity in owned_by_karpenter,
     )
 
@@ -213,21 +216,3 @@ def _nodes_by_instance(nodes: Iterable[Node]) -> dict[str, Node]:
     """A machine that registered anew under another name has two nodes for a while: the newest is the one that lives."""
     oldest_first = sorted(nodes, key=lambda each: (each.created_at, each.name))
     return {node.instance_id: node for node in oldest_first if node.instance_id}
-
-
-def _sorted_out(pods: Iterable[Pod]) -> tuple[dict[str, list[Pod]], list[Pod]]:
-    """Those that are bound and have not finished, by node, and those that wait. Asked of each pod in each pass."""
-    bound: dict[str, list[Pod]] = {}
-    waiting: list[Pod] = []
-    for pod in pods:
-        node = pod.node_name
-        if node is None:
-            if pod.is_waiting:
-                waiting.append(pod)
-        elif pod.phase is PodPhase.RUNNING or not pod.is_finished:
-            there = bound.get(node)
-            if there is None:
-                bound[node] = [pod]
-            else:
-                there.append(pod)
-    return bound, waiting
