@@ -74,7 +74,8 @@ class CloudCache:
 
     def due_at(self, every_seconds: float) -> float:
         """When to ask again, on the monotonic clock."""
-        if self._is_reading:
+        if self._is_reading or self._facts is None:
+            # The very first answer is asked for by who needs it.
             return float("inf")
         if self._failure is not None:
             return self._tried_at + _AGAIN_SECONDS

@@ -73,7 +73,7 @@ class LivePass:
         watch.reached(PassPhase.DECIDED)
         paused = snapshot.paused or plan.paused
         if paused:
-            self._memory.keep(plan.ledger)
+            # The ledger stays as it is too: this plan's is of launches that will not be.
             result = PassResult.PAUSED
         else:
             result = self._works.do(

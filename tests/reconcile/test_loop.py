@@ -2,10 +2,22 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from pathlib import Path
 
+import pytest
+from attrs import evolve
+
+from engine.model.document import DesiredDocument
+from engine.model.environment import Running
+from engine.model.fault import Fault
+from engine.model.plan import Nomination, Plan
 from engine.model.policy import Disruption
+from engine.reconcile import live_pass
+from engine.reconcile.ports import Ports
+from engine.reconcile.troubles import Troubles
 from engine.report.summary import PassResult
+from tests.builders import environment as built_environment
 from tests.builders import minutes, node_pool, pod
 from tests.decide.world import World, policy
 from tests.reconcile.loop_world import LoopPorts
@@ -19,6 +31,22 @@ def loop_of(pods: int, folder: Path, **more: object) -> LoopPorts:
     return LoopPorts(world, folder)
 
 
+def at_rest(pods: int, folder: Path, **more: object) -> LoopPorts:
+    """A loop that has run for ten seconds and was stopped; it may run again."""
+    loop = loop_of(pods, folder, **more)
+    loop.run(until=10.0)
+    loop.stop.times = 0
+    return loop
+
+
+def stacks_converged(loop: LoopPorts) -> list[str]:
+    return [stack for what, stack, _ in loop.calls if what == "converge"]
+
+
+def claims_of(document: DesiredDocument | None) -> list[str]:
+    return sorted(claim.name for claim in document.claims) if document else []
+
+
 def test_what_waits_at_the_start_is_launched_and_then_it_rests(tmp_path: Path) -> None:
     loop = loop_of(3, tmp_path)
 
@@ -29,3 +57,330 @@ def test_what_waits_at_the_start_is_launched_and_then_it_rests(tmp_path: Path) -
     assert heard.results()[-1] is PassResult.IDLE
     assert heard.warned == []
     assert loop.store.ledger().ledger.settled_version == 1
+    assert (loop.live.is_started, loop.live.is_stopped, loop.ports.lease.is_held()) == (True, True, False)
+
+
+def test_a_pod_that_arrives_is_decided_on_after_the_idle_time_of_a_batch(tmp_path: Path) -> None:
+    loop = loop_of(1, tmp_path)
+    loop.at(20.0, lambda: loop.arrive(pod("late", gpu=1)))
+
+    _, heard = loop.run(until=40.0)
+
+    late = next(plan for plan in heard.plans if any(key.name == "late" for each in plan.launches for key in each.pods))
+    assert (late.decided_at - loop.time.now()).total_seconds() + loop.time.seconds == pytest.approx(20.05)
+    assert len(loop.world.running()) == 2
+
+
+def test_with_nothing_to_do_it_looks_only_at_heartbeats_and_says_only_those(tmp_path: Path) -> None:
+    loop = at_rest(0, tmp_path)
+    calls, stood = list(loop.calls), loop.store.document()
+
+    _, heard = loop.run(until=610.0)
+
+    assert heard.results() == [PassResult.IDLE] * 10
+    assert heard.loud == heard.reports
+    assert loop.calls == calls
+    assert loop.store.document() == stood
+
+
+def test_nothing_is_decided_before_all_kinds_are_seen_and_the_reason_is_told_once(tmp_path: Path) -> None:
+    loop = loop_of(2, tmp_path)
+    loop.live.doubts = ("nodes: it was not listed yet",)
+    loop.at(30.0, lambda: setattr(loop.live, "doubts", ()))
+
+    _, heard = loop.run(until=25.0)
+    assert (heard.plans, loop.calls) == ([], [])
+
+    loop.stop.times = 0
+    _, heard = loop.run(until=90.0)
+    assert [line for line in heard.warned if "nodes: it was not listed yet" in line] == heard.warned
+    assert len(heard.warned) == 1
+    assert len(loop.world.running()) == 2
+
+
+def test_a_kind_in_doubt_holds_decisions_until_it_is_seen_again(tmp_path: Path) -> None:
+    loop = loop_of(1, tmp_path)
+    loop.at(20.0, lambda: setattr(loop.live, "doubts", ("pods: the watch broke",)))
+    loop.at(21.0, lambda: loop.arrive(pod("late", gpu=1)))
+    loop.at(50.0, lambda: setattr(loop.live, "doubts", ()))
+
+    loop.run(until=45.0)
+    assert len(loop.world.running()) == 1
+
+    loop.stop.times = 0
+    loop.run(until=100.0)
+    assert len(loop.world.running()) == 2
+
+
+def test_a_launch_does_not_wait_for_an_update_under_way(tmp_path: Path) -> None:
+    loop = loop_of(1, tmp_path)
+    loop.run(until=10.0)
+    loop.stop.times = 0
+    loop.time.delays["lane"] = 40.0
+    loop.at(20.0, lambda: loop.arrive(pod("second", gpu=1)))
+    loop.at(25.0, lambda: loop.arrive(pod("third", gpu=1)))
+
+    _, heard = loop.run(until=200.0)
+
+    busy = [snapshot.busy_stacks for snapshot in heard.snapshots]
+    assert ("test",) in busy
+    published = [report for report in heard.reports if "published" in report.seconds]
+    assert [(report.started_at - loop.time.now()).total_seconds() + loop.time.seconds for report in published] == [
+        pytest.approx(20.05),
+        pytest.approx(25.05),
+    ]
+    assert stacks_converged(loop) == ["test", "test", "test.1"]
+    assert len(loop.world.running()) == 3
+    assert loop.store.ledger().ledger.settled_version == 3
+
+
+def test_outcomes_are_recorded_before_their_lane_begins_anew_and_all_are(tmp_path: Path) -> None:
+    loop = loop_of(1, tmp_path)
+    loop.time.delays["lane"] = 3.0
+    for number in range(12):
+        loop.at(1.0 + number, lambda number=number: loop.arrive(pod(f"more-{number}", gpu=1)))  # type: ignore[misc]
+
+    _, heard = loop.run(until=200.0)
+
+    assert len(heard.outcomes) == len(loop.calls)
+    assert set(loop.store.outcomes()) == {stack for _, stack, _ in loop.calls}
+    assert all(outcome.is_settled for outcome in loop.store.outcomes().values())
+    assert len(loop.world.running()) == 13
+    document = loop.store.document()
+    assert document is not None
+    assert loop.store.ledger().ledger.settled_version == document.version
+    assert sorted(loop.store.ledger().ledger.instance_ids) == claims_of(document)
+
+
+def test_an_empty_node_is_marked_released_and_gone(tmp_path: Path) -> None:
+    loop = loop_of(3, tmp_path)
+    loop.at(20.0, lambda: loop.world.finish(list(loop.world.pods.values())[:2]))
+
+    loop.run(until=200.0)
+
+    assert len(loop.world.running()) == 1
+
+
+def test_a_refused_launch_is_planned_around(tmp_path: Path) -> None:
+    loop = loop_of(1, tmp_path, refuses=lambda claim: claim.inputs.capacity_type == "spot")
+
+    _, heard = loop.run(until=60.0)
+
+    assert [instance.capacity_type for instance in loop.world.running()] == ["on-demand"]
+    assert heard.warned == []
+
+
+def test_a_failing_lane_is_tried_again_with_growing_pauses_and_told_once(tmp_path: Path) -> None:
+    loop = loop_of(1, tmp_path)
+
+    class Stubborn(dict[str, BaseException]):
+        def pop(self, key: str, default: object = None) -> BaseException:  # type: ignore[override]
+            return Fault("the stack is locked by somebody")
+
+    loop.failures = Stubborn()
+    _, heard = loop.run(until=100.0)
+    assert heard.warned == ["the stack is locked by somebody"]
+    assert 4 <= len(loop.calls) <= 8
+
+    loop.failures = {}
+    loop.stop.times = 0
+    loop.run(until=300.0)
+    assert len(loop.world.running()) == 1
+
+
+def test_an_api_server_that_is_away_is_told_once_and_waited_for(tmp_path: Path) -> None:
+    loop = loop_of(1, tmp_path)
+    loop.live.fails = Fault("the API server gave no answer")
+    loop.at(100.0, lambda: setattr(loop.live, "fails", None))
+
+    _, heard = loop.run(until=200.0)
+
+    assert heard.warned == ["the API server gave no answer"]
+    assert 5 <= heard.results().count(PassResult.FAILED) <= 12
+    assert "passes go on" in heard.said
+    assert len(loop.world.running()) == 1
+
+
+def test_ec2_that_is_away_holds_nothing_at_first_and_everything_once_it_is_unknown(tmp_path: Path) -> None:
+    loop = loop_of(1, tmp_path)
+    away = Fault("EC2 gave no answer")
+    loop.at(20.0, lambda: setattr(loop, "cloud_fails", away))
+    loop.at(50.0, lambda: loop.arrive(pod("early", gpu=1)))
+    loop.at(400.0, lambda: loop.arrive(pod("late", gpu=1)))
+
+    _, heard = loop.run(until=500.0)
+
+    assert len(loop.world.running()) == 2
+    assert heard.results()[-1] is PassResult.FAILED
+    assert any("EC2 has not answered for" in line for line in heard.warned)
+
+    loop.cloud_fails = None
+    loop.stop.times = 0
+    loop.run(until=600.0)
+    assert len(loop.world.running()) == 3
+
+
+def test_a_fault_of_our_own_does_not_end_the_loop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    loop, sound, failures = loop_of(1, tmp_path), live_pass.decide, [ZeroDivisionError("7"), KeyError("x")]
+
+    def decide(*given: object) -> Plan:
+        if failures:
+            raise failures.pop()
+        return sound(*given)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(live_pass, "decide", decide)
+    code, heard = loop.run(until=60.0)
+
+    assert code == 0
+    assert [line.split(":")[0] for line in heard.warned] == ["internal", "internal"]
+    assert len(loop.world.running()) == 1
+
+
+def test_a_stop_in_mid_flight_lets_the_update_finish_and_records_it(tmp_path: Path) -> None:
+    loop = loop_of(2, tmp_path)
+    loop.time.delays["lane"] = 30.0
+
+    code, heard = loop.run(until=5.0)
+
+    assert (code, loop.interrupted) == (0, 1)
+    assert len(loop.world.running()) == 2
+    assert loop.store.outcome() is not None
+    assert len(loop.store.ledger().ledger.instance_ids) == 2
+    assert not loop.ports.lease.is_held()
+    assert any(line.startswith("stopping: test") for line in heard.said)
+
+
+def test_a_second_stop_does_not_wait(tmp_path: Path) -> None:
+    loop = loop_of(2, tmp_path)
+    loop.time.delays["lane"] = 3000.0
+    loop.time.at(8.0, loop.stop.request)
+
+    code, _ = loop.run(until=5.0)
+
+    assert (code, loop.interrupted) == (130, 2)
+    assert loop.time.seconds < 20.0
+
+
+def test_a_paused_environment_is_decided_on_and_left_alone(tmp_path: Path) -> None:
+    loop = loop_of(2, tmp_path)
+    paused = evolve(loop.ports, environment=evolve(loop.ports.environment, paused="audit until Monday"))
+
+    _, heard = loop.run(until=200.0, ports=paused)
+
+    assert set(heard.results()) == {PassResult.PAUSED}
+    assert heard.warned == ["environment test is paused: audit until Monday"]
+    assert (loop.calls, loop.store.document(), loop.store.ledger().ledger.planned) == ([], None, {})
+    assert all(len(plan.launches) == 2 for plan in heard.plans)
+
+
+def test_a_pause_that_ends_lets_it_go_on(tmp_path: Path) -> None:
+    loop = loop_of(1, tmp_path)
+
+    def refresh(ports: Ports, troubles: Troubles) -> Ports:
+        why = "audit" if loop.time.seconds < 100 else ""
+        return evolve(ports, environment=evolve(ports.environment, paused=why))
+
+    _, heard = loop.run(until=300.0, refresh=refresh)
+
+    assert "environment test is paused no more" in heard.said
+    assert len(loop.world.running()) == 1
+
+
+@pytest.mark.parametrize("jump", [timedelta(hours=-1), timedelta(hours=1)])
+def test_a_wall_clock_that_jumps_changes_when_nothing_happens(tmp_path: Path, jump: timedelta) -> None:
+    loop = loop_of(1, tmp_path)
+    loop.time.at(15.0, lambda: setattr(loop.time, "wall_jump", jump))
+    loop.at(20.0, lambda: loop.arrive(pod("late", gpu=1)))
+
+    _, heard = loop.run(until=30.0)
+
+    assert len(loop.world.running()) == 2
+    assert heard.warned == []
+
+
+def test_settings_that_pace_the_loop_count(tmp_path: Path) -> None:
+    running = Running(every=timedelta(seconds=10), cloud_every=timedelta(seconds=5))
+    loop = at_rest(0, tmp_path, stack=built_environment(run=running))
+
+    _, heard = loop.run(until=111.0)
+
+    assert len(heard.reports) == 11
+
+
+def test_a_pod_is_nominated_to_its_node_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    loop, sound = loop_of(1, tmp_path), live_pass.decide
+    loop.run(until=10.0)
+    loop.stop.times = 0
+    waiting = pod("waiting", gpu=1)
+    node = next(iter(loop.world.nodes))
+
+    def decide(*given: object) -> Plan:
+        return evolve(sound(*given), nominations=(Nomination(waiting.key, node),), launches=())  # type: ignore[arg-type]
+
+    monkeypatch.setattr(live_pass, "decide", decide)
+    loop.world.pods[waiting.key] = evolve(waiting, nominated_node_name=node)
+    loop.run(until=20.0)
+    assert loop.nominated == []
+
+    loop.stop.times = 0
+    loop.world.pods[waiting.key] = waiting
+    loop.run(until=24.0)
+    assert loop.nominated == [(waiting.key, node)]
+
+
+class TestOnce:
+    """``--once``: for a scheduler."""
+
+    def test_it_ends_at_rest(self, tmp_path: Path) -> None:
+        loop = loop_of(3, tmp_path)
+        loop.time.delays["lane"] = 20.0
+
+        code, heard = loop.run(once=True)
+
+        assert code == 0
+        assert len(loop.world.running()) == 3
+        assert heard.results() == [PassResult.UNDER_WAY, PassResult.CONVERGED]
+
+    def test_with_nothing_to_do_it_starts_no_pulumi(self, tmp_path: Path) -> None:
+        loop = at_rest(0, tmp_path)
+
+        assert loop.run(once=True)[0] == 0
+        assert loop.opened == 1, "by the run before"
+
+    def test_it_drains_and_releases_what_is_empty(self, tmp_path: Path) -> None:
+        loop = loop_of(2, tmp_path)
+        loop.run(once=True)
+        loop.world.finish(list(loop.world.pods.values()))
+
+        assert loop.run(once=True)[0] == 0
+        assert loop.world.running() == []
+
+    def test_nodes_in_flight_do_not_hold_it(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        loop = loop_of(2, tmp_path)
+        monkeypatch.setattr(loop.world, "settle", lambda: None)
+
+        assert loop.run(once=True)[0] == 0
+        assert (len(loop.world.running()), len(loop.world.nodes)) == (2, 0)
+
+    def test_a_launch_that_fails_for_good_needs_a_person(self, tmp_path: Path) -> None:
+        loop = loop_of(1, tmp_path)
+        loop.broken = {"*"}
+
+        code, heard = loop.run(once=True)
+
+        assert code == 1
+        assert any("no AMI" in line for line in heard.warned)
+
+    def test_an_api_server_that_stays_away_needs_a_person(self, tmp_path: Path) -> None:
+        loop = loop_of(1, tmp_path)
+        loop.live.fails = Fault("the API server gave no answer")
+
+        assert loop.run(once=True)[0] == 1
+        assert loop.time.seconds < 60
+
+    def test_a_paused_environment_is_a_result(self, tmp_path: Path) -> None:
+        loop = loop_of(1, tmp_path)
+        paused = evolve(loop.ports, environment=evolve(loop.ports.environment, paused="audit"))
+
+        assert loop.run(once=True, ports=paused)[0] == 0
+        assert loop.calls == []
