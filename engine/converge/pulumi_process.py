@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent import futures
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import IO
 
@@ -76,31 +77,32 @@ class Interrupts:
                 self._processes.discard(process)
 
 
-def _nothing_attached() -> Mapping[str, str]:
-    return {}
+@contextlib.contextmanager
+def nothing_attached() -> Iterator[Mapping[str, str]]:
+    """Each engine starts its own plugins."""
+    yield {}
 
 
 @frozen
 class PulumiCli:
     """How the CLI is called for one project: `variables` are a whole environment, PATH and credentials included.
 
-    `attached` is asked before each operation for the variables that let engines use a plugin that runs already, none
-    where each is to start its own. Once `interrupts` were called no operation begins any more.
+    `attached` is held around each operation; it gives the variables by which the engine uses a plugin that runs
+    already, or none. Once `interrupts` were called no operation begins any more.
     """
 
     program: Path
     project: Path
     variables: Mapping[str, str]
-    attached: Callable[[], Mapping[str, str]] = _nothing_attached
+    attached: Callable[[], AbstractContextManager[Mapping[str, str]]] = nothing_attached
     interrupts: Interrupts = field(factory=Interrupts)
 
     def child_environment(self) -> dict[str, str]:
         kept = {name: value for name, value in self.variables.items() if name not in _NOT_INHERITED}
         return {**kept, **_ALWAYS}
 
-    def operating_environment(self) -> dict[str, str]:
+    def operating_environment(self, attached: Mapping[str, str]) -> dict[str, str]:
         """The same for an operation. A plugin that the engine starts would inherit the collector's settings."""
-        attached = self.attached()
         return {**(_NO_COLLECTING if attached else {}), **self.child_environment(), **attached}
 
 
@@ -158,11 +160,12 @@ def run_operation(
         if program is not None:
             address = held.enter_context(_served(program))
             command += [f"--client={address}", "--exec-kind=auto.inline"]
+        attached = held.enter_context(cli.attached())
         with output.open("wb") as out, errors.open("wb") as err:
             process = subprocess.Popen(
                 command,
                 cwd=cli.project,
-                env=cli.operating_environment(),
+                env=cli.operating_environment(attached),
                 stdin=subprocess.DEVNULL,
                 stdout=out,
                 stderr=err,

@@ -1,4 +1,4 @@
-"""What converging keeps between updates: the CLI, an AWS plugin that engines attach to, a converger for each lane."""
+"""What converging keeps between updates: the CLI, AWS plugins that engines attach to, a converger for each lane."""
 
 from __future__ import annotations
 
@@ -44,14 +44,16 @@ class Session:
         """
         self._project = project
         self._environment = environment
-        self._plugin = AttachedPlugin(variables, toolchain.aws_plugin)
+        self._variables = variables
+        self._official = toolchain.aws_plugin
         self._attaches = "PULUMI_DEBUG_PROVIDERS" not in variables
-        self._cli = PulumiCli(toolchain.pulumi, project, variables)
-        # The main stack has two providers that differ in how often they retry, and the official plugin would take
-        # both of their configurations for its one process: its engines start a plugin for each. In other lanes all
-        # engines configure it alike. Our stand-in keeps a configuration for each connection.
-        attaches_main = self._attaches and toolchain.aws_plugin is None
-        main = evolve(self._cli, attached=self._plugin.variables) if attaches_main else self._cli
+        self._stand_in = AttachedPlugin(variables, serves_many=True)
+        self._plugins: dict[str, AttachedPlugin] = {}
+        cli = PulumiCli(toolchain.pulumi, project, variables)
+        self._cli = cli
+        # The main stack has two providers, which differ in how often they retry: attached to one official plugin
+        # they would both be what came last. So there each engine starts its own plugins, one for each provider.
+        main = evolve(cli, attached=self._stand_in.attached) if self._attaches and self._official is None else cli
         self._main = Converger(main, environment, finder, lanes=self._other_lanes)
         self._lock = threading.Lock()
         self._lanes: dict[str, LaneConverger] = {}
@@ -62,7 +64,8 @@ class Session:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._plugin.stop()
+        for plugin in (self._stand_in, *self._plugins.values()):
+            plugin.stop()
 
     def lane(self, stack: str) -> Converger:
         """The converger of that stack: the environment's own, or a further lane. Raises Fault for another one's."""
@@ -75,9 +78,10 @@ class Session:
 
     def prepare_lane(self, stack: str) -> None:
         """Do ahead of need what a first launch would wait for: make the stack, start the plugin. Raises Fault."""
-        if self._attaches:
-            self._plugin.start()
-        self.lane(stack).ensure_stack()
+        lane = self.lane(stack)
+        if self._attaches and (self._official is None or lane is not self._main):
+            self._plugin_of(stack).start()
+        lane.ensure_stack()
 
     def interrupt(self) -> None:
         """Let the steps in flight finish and begin no other; a second call breaks them off.
@@ -95,8 +99,14 @@ class Session:
                 f"give that environment a name that does not begin with {name!r} and a dot",
             )
         cli = evolve(self._cli, project=lane_project(self._project, name, stack))
-        attached = evolve(cli, attached=self._plugin.variables) if self._attaches else cli
-        return LaneConverger(attached, self._environment, self._main, stack=stack)
+        if self._attaches:
+            if self._official is not None:
+                self._plugins[stack] = AttachedPlugin(self._variables, self._official, serves_many=False)
+            cli = evolve(cli, attached=self._plugin_of(stack).attached)
+        return LaneConverger(cli, self._environment, self._main, stack=stack)
+
+    def _plugin_of(self, stack: str) -> AttachedPlugin:
+        return self._plugins.get(stack, self._stand_in)
 
     def _other_lanes(self, document: DesiredDocument | None) -> Sequence[Converger]:
         """Those that the document names; without one all that the backend holds, forgotten ones too."""

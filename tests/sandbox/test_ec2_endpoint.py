@@ -3,13 +3,19 @@
 import json
 import os
 import signal
+import time
+import urllib.request
 from pathlib import Path
 from typing import Any
 
+import boto3
 import pytest
 from botocore.exceptions import BotoCoreError, ClientError
 
+from engine.model import labels
+from engine.sandbox.boot_time import LAUNCH_SECONDS_VARIABLE
 from engine.sandbox.ec2 import Ec2Endpoint, ec2_down, ec2_status, ec2_up, is_on_record
+from engine.sandbox.ec2_app import LAUNCHES_PATH
 from engine.sandbox.faults import Die, Error, NoCapacity, write_faults
 
 IMAGE = "ami-0123456789abcdef0"
@@ -157,3 +163,52 @@ def test_aws_managed_policies_can_be_attached(aws_clients: Any) -> None:
     policy = "arn:aws:iam::aws:policy/AmazonEKSWorkerNodePolicy"
     iam.attach_role_policy(RoleName="r", PolicyArn=policy)
     assert iam.list_attached_role_policies(RoleName="r")["AttachedPolicies"][0]["PolicyArn"] == policy
+
+
+def test_it_tells_when_it_received_the_launch_of_each_claim(endpoint: Ec2Endpoint, aws_clients: Any) -> None:
+    ec2 = aws_clients("ec2")
+    tags = [{"ResourceType": "instance", "Tags": [{"Key": labels.TAG_CLAIM, "Value": "gpu-7f3a"}]}]
+    subnet = network(ec2)
+    before = time.time()
+    launch(ec2, subnet, TagSpecifications=tags)
+    with pytest.raises(ClientError):
+        launch(ec2, subnet, "p99.huge", TagSpecifications=tags)
+
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    with opener.open(endpoint.url + LAUNCHES_PATH) as answer:
+        received = [one["received_at"] for one in json.load(answer) if one["claim"] == "gpu-7f3a"]
+
+    assert len(received) == 2
+    assert before <= received[0] <= received[1] <= time.time()
+
+
+def test_a_machine_is_pending_for_as_long_as_the_sandbox_was_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(LAUNCH_SECONDS_VARIABLE, "1.5")
+    own = ec2_up(tmp_path)
+    try:
+        ec2 = boto3.client(
+            "ec2",
+            region_name="us-east-1",
+            aws_access_key_id="test",
+            aws_secret_access_key="test",
+            endpoint_url=own.url,
+        )
+        subnet = network(ec2)
+        started = time.monotonic()
+        booting, ended = launch(ec2, subnet), launch(ec2, subnet)
+        assert state_of(ec2, booting) == "pending"
+        ec2.terminate_instances(InstanceIds=[ended])
+        while state_of(ec2, booting) == "pending":
+            assert time.monotonic() - started < 30
+            time.sleep(0.05)
+        assert time.monotonic() - started >= 1.5
+        assert (state_of(ec2, booting), state_of(ec2, ended)) == ("running", "terminated")
+    finally:
+        ec2_down(tmp_path)
+
+
+def state_of(ec2: Any, instance_id: str) -> str:
+    [reservation] = ec2.describe_instances(InstanceIds=[instance_id])["Reservations"]
+    return str(reservation["Instances"][0]["State"]["Name"])
