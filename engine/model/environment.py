@@ -102,13 +102,16 @@ class Running:
     """How ``nodewright run`` paces itself.
 
     A pass begins once nothing has happened for ``batch_idle``, and at the latest ``batch_max`` after the first event.
-    ``every`` is the longest time without a pass; ``cloud_every`` how old EC2's answers may be.
+    ``every`` is the longest time without a pass; ``cloud_every`` how old EC2's answers may be. ``hold_new_nodes``: a
+    node stays closed to pods until a pass has seen it; None is yes where a Deployment of ours runs in the cluster, and
+    no where nothing may look for minutes.
     """
 
     batch_idle: timedelta = timedelta(milliseconds=50)
     batch_max: timedelta = timedelta(seconds=1)
     every: timedelta = timedelta(minutes=1)
     cloud_every: timedelta = timedelta(seconds=30)
+    hold_new_nodes: bool | None = None
 
 
 @frozen
@@ -165,6 +168,12 @@ class Environment:
     lanes: Lanes = Lanes()
     in_cluster: InCluster | None = None
     paused: str = ""
+
+    @property
+    def holds_new_nodes(self) -> bool:
+        if self.run.hold_new_nodes is not None:
+            return self.run.hold_new_nodes
+        return self.in_cluster is not None and self.in_cluster.runner is RunnerKind.DEPLOYMENT
 
     def pool_limits(self, pool: str, declared: Resources) -> Resources:
         """A pool's limits with this environment's overrides laid over those in its file."""

@@ -84,7 +84,8 @@ class Ec2Reader:
 
         Raises ObservationFailed.
         """
-        waiting, found = sorted(set(names)), []
+        waiting = sorted(set(names))
+        found: list[Instance] = []
         with self._asking("the instances of new claims"):
             while waiting:
                 asked, waiting = waiting[:_NAMES_A_CALL], waiting[_NAMES_A_CALL:]

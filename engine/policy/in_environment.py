@@ -71,7 +71,9 @@ def _check_user_data(
         if node_class is None:
             continue
         try:
-            booted = user_data(pool, node_class, environment.cluster, labels.ON_DEMAND)
+            booted = user_data(
+                pool, node_class, environment.cluster, labels.ON_DEMAND, held=environment.holds_new_nodes
+            )
         except MalformedUserData as error:
             message = f"the user data of the node class {node_class.name} says that it is MIME, but {error}"
             findings.error(node_class.position, "bad-user-data", message, "write a script, or correct the MIME parts")

@@ -70,7 +70,7 @@ def launch_template(
         node_pool=pool.name,
         node_class=node_class.name,
         image_id=image_id,
-        user_data=user_data(pool, node_class, environment.cluster, capacity_type),
+        user_data=user_data(pool, node_class, environment.cluster, capacity_type, held=environment.holds_new_nodes),
         block_devices=node_class.block_devices,
         metadata_options=node_class.metadata_options,
         role=role,

@@ -182,6 +182,7 @@ class RunPart(Part):
     batch_max: Duration = Running().batch_max
     every: Duration = Running().every
     cloud_every: Duration = Running().cloud_every
+    hold_new_nodes: Flag | None = None
 
 
 class LanesPart(Part):

@@ -12,9 +12,10 @@ from collections.abc import Mapping
 from typing import Any
 
 import yaml
+from attrs import evolve
 
 from engine.model import labels
-from engine.model.constraint import Taint
+from engine.model.constraint import Taint, TaintEffect
 from engine.model.environment import Cluster
 from engine.model.policy import AmiFamily, Kubelet, NodeClass, NodePool
 from engine.model.quantity import CPU, Resources
@@ -26,8 +27,17 @@ MAX_USER_DATA_BYTES = 16 * 1024
 _DNS_ADDRESS = 10
 
 
-def user_data(pool: NodePool, node_class: NodeClass, cluster: Cluster, capacity_type: str) -> str:
-    """The user data in clear text. Raises MalformedUserData when the class's own is broken MIME."""
+def user_data(
+    pool: NodePool, node_class: NodeClass, cluster: Cluster, capacity_type: str, *, held: bool = False
+) -> str:
+    """The user data in clear text. Raises MalformedUserData when the class's own is broken MIME.
+
+    ``held``: the node registers with Karpenter's unregistered taint, so that nothing runs on it before a pass has seen
+    it: its labels and its pods' nominations come first.
+    """
+    if held:
+        unregistered = Taint(labels.UNREGISTERED_TAINT, "", TaintEffect.NO_EXECUTE)
+        pool = evolve(pool, startup_taints=(*pool.startup_taints, unregistered))
     if node_class.ami_family is AmiFamily.CUSTOM:
         return node_class.user_data
     own = parts_of(node_class.user_data)

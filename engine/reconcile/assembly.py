@@ -13,9 +13,9 @@ from attrs import frozen
 
 from engine.actuate.api_server import ApiConnection
 from engine.actuate.drain import Drainer, KubernetesDrainer
-from engine.actuate.labels import KubernetesLabeler, Labeler
 from engine.actuate.lease import KubernetesLease
 from engine.actuate.nominate import BindsByItself, KubernetesNominator, Nominator
+from engine.actuate.registration import KubernetesRegistrar, Registrar
 from engine.catalog.build import build_catalog
 from engine.catalog.data import CatalogData
 from engine.converge.store import DocumentStore, FileStore
@@ -87,7 +87,7 @@ def assemble(workspace: Workspace, name: str) -> Ports:
         cloud=Ec2Reader(environment.endpoint_url, environment.region),
         cluster=ways.cluster,
         drainer=ways.drainer,
-        labeler=ways.labeler,
+        registrar=ways.registrar,
         nominator=ways.nominator,
         lease=ways.lease,
         session=lambda tell: _session(workspace, environment, tell),
@@ -103,7 +103,7 @@ class _Ways:
 
     cluster: ClusterSource
     drainer: Drainer
-    labeler: Labeler
+    registrar: Registrar
     nominator: Nominator
     lease: PassLease
     live: Callable[[], LiveSource]
@@ -117,7 +117,7 @@ def _kubernetes(environment: Environment, store: DocumentStore) -> _Ways:
     return _Ways(
         cluster=_Unprompted(read),
         drainer=KubernetesDrainer(api_server),
-        labeler=KubernetesLabeler(api_server),
+        registrar=KubernetesRegistrar(api_server),
         nominator=KubernetesNominator(api_server),
         lease=BothLeases(StoreLease(store), _cluster_lease(environment, api_server)),
         # Connections of its own: streams that stay open must not keep an eviction waiting.

@@ -1,13 +1,20 @@
-"""What a pass does in the cluster itself: it labels nodes, nominates pods, marks nodes and asks pods to leave."""
+"""What a pass does in the cluster itself: it registers nodes, nominates pods, marks nodes and asks pods to leave."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import nullcontext, suppress
+from functools import partial
 from queue import Empty, SimpleQueue
 
-from attrs import frozen
+from attrs import evolve, frozen
 
+from engine.model import labels as keys
+from engine.model.claim import Claim
+from engine.model.constraint import Taint
 from engine.model.fault import Fault
+from engine.model.ledger import Ledger, Milestones
+from engine.model.node import Node
 from engine.model.plan import Nomination, Plan, RemovalPhase
 from engine.model.pod import PodKey
 from engine.model.snapshot import Snapshot
@@ -19,25 +26,36 @@ from engine.reconcile.troubles import as_fault
 _AGAIN_SECONDS = 5.0
 # So many faults in a row are the API server's, not an object's.
 _MOST_FAULTS = 3
+_NOMINATIONS = "nominations"
+
+
+@frozen
+class Registration:
+    """What a node lacks of its claim's ``labels``. ``is_new``: it was not registered yet, and gets ``taints`` too."""
+
+    node: str
+    labels: Mapping[str, str]
+    is_new: bool
+    taints: tuple[Taint, ...] = ()
 
 
 @frozen
 class Chores:
-    """``marks`` are nodes with the pods that have to leave them; ``labels`` what nodes lack."""
+    """``marks`` are nodes with the pods that have to leave them."""
 
-    labels: tuple[tuple[str, Mapping[str, str]], ...] = ()
+    registrations: tuple[Registration, ...] = ()
     nominations: tuple[Nomination, ...] = ()
     marks: tuple[tuple[str, tuple[PodKey, ...]], ...] = ()
 
     def __bool__(self) -> bool:
-        return bool(self.labels or self.nominations or self.marks)
+        return bool(self.registrations or self.nominations or self.marks)
 
 
 def chores_of(plan: Plan, snapshot: Snapshot) -> Chores:
     """All that the plan wants done in the cluster and that the snapshot does not show done."""
     named = {pod.key: pod.nominated_node_name for pod in snapshot.pods} if plan.nominations else {}
     return Chores(
-        labels=lacking_labels(snapshot),
+        registrations=registrations(snapshot, plan.ledger),
         nominations=tuple(each for each in plan.nominations if named.get(each.pod) != each.node),
         marks=tuple(
             (removal.record.node, removal.pods)
@@ -47,19 +65,29 @@ def chores_of(plan: Plan, snapshot: Snapshot) -> Chores:
     )
 
 
-def lacking_labels(snapshot: Snapshot) -> tuple[tuple[str, Mapping[str, str]], ...]:
-    """The labels of their claims that nodes lack: a kubelet knows its pool, and not its type's facts.
+def registrations(snapshot: Snapshot, ledger: Ledger) -> tuple[Registration, ...]:
+    """The nodes of claims that lack something: a kubelet knows its pool, and not its type's facts.
 
     Labels that a node has already stay as they are.
     """
     claims = {claim.name: claim for claim in snapshot.document.claims} if snapshot.document else {}
     claim_of = {instance.id: claims.get(instance.claim) for instance in snapshot.cloud.instances if instance.is_alive}
-    found = []
-    for node in snapshot.nodes:
-        claim = claim_of.get(node.instance_id)
-        if claim is not None and not claim.labels.keys() <= node.labels.keys():
-            found.append((node.name, {key: value for key, value in claim.labels.items() if key not in node.labels}))
-    return tuple(found)
+    found = (
+        _registration(node, claim, ledger.milestones.get(claim.name))
+        for node in snapshot.nodes
+        if (claim := claim_of.get(node.instance_id)) is not None
+    )
+    return tuple(each for each in found if each is not None)
+
+
+def _registration(node: Node, claim: Claim, milestones: Milestones | None) -> Registration | None:
+    is_new = keys.REGISTERED not in node.labels or any(taint.key == keys.UNREGISTERED_TAINT for taint in node.taints)
+    is_initialized = milestones is not None and milestones.initialized_at is not None
+    promised = {**claim.labels, keys.REGISTERED: "true"} | ({keys.INITIALIZED: "true"} if is_initialized else {})
+    lacking = {key: value for key, value in promised.items() if key not in node.labels}
+    if not (is_new or lacking):
+        return None
+    return Registration(node.name, lacking, is_new, claim.taints if is_new else ())
 
 
 class Hands:
@@ -80,7 +108,7 @@ class Hands:
         now = self._host.monotonic()
         self._done_at = {what: at for what, at in self._done_at.items() if now - at < _AGAIN_SECONDS}
         return Chores(
-            labels=tuple(each for each in chores.labels if each[0] not in self._done_at),
+            registrations=tuple(each for each in chores.registrations if _named(each) not in self._done_at),
             nominations=tuple(each for each in chores.nominations if each not in self._done_at),
             marks=tuple(each for each in chores.marks if each not in self._done_at),
         )
@@ -89,7 +117,7 @@ class Hands:
         """They must not be busy."""
         self.is_busy = True
         at = self._host.monotonic()
-        self._done_at |= dict.fromkeys((*(name for name, _ in chores.labels), *chores.nominations, *chores.marks), at)
+        self._done_at |= dict.fromkeys((*map(_named, chores.registrations), *chores.nominations, *chores.marks), at)
         self._host.start("cluster", lambda: self._work(chores, ports))
 
     def ended(self) -> tuple[tuple[str, Fault], ...] | None:
@@ -114,20 +142,41 @@ class Hands:
         self._wake()
 
 
+def _named(registration: Registration) -> object:
+    return registration.node, registration.is_new, tuple(sorted(registration.labels))
+
+
 def _steps(chores: Chores, ports: Ports) -> list[tuple[str, Work]]:
-    """In the order in which pods gain by them."""
-    steps: list[tuple[str, Work]] = []
-    for name, lacking in chores.labels:
-        steps.append((f"node {name}", lambda name=name, lacking=lacking: _label(ports, name, lacking)))  # type: ignore[misc]
-    if chores.nominations:
-        steps.append(("nominations", lambda: _nominate(ports, chores.nominations)))
-    for name, pods in chores.marks:
-        steps.append((f"node {name}", lambda name=name, pods=pods: _drain(ports, name, pods)))  # type: ignore[misc]
+    """In the order in which pods gain by them.
+
+    A pod that is tried in vain while its node is closed loses its nomination, so each new node is opened right after
+    its own pods are told, node by node.
+    """
+    opening = {each.node for each in chores.registrations if each.is_new}
+    told_first = tuple(each for each in chores.nominations if each.node not in opening)
+    steps: list[tuple[str, Work]] = [(_NOMINATIONS, partial(_nominate, ports, told_first))] if told_first else []
+    for each in chores.registrations:
+        own = tuple(told for told in chores.nominations if told.node == each.node) if each.is_new else ()
+        if own:
+            steps.append((_NOMINATIONS, partial(_nominate, ports, own)))
+        steps.append((f"node {each.node}", partial(register, ports, each)))
+    steps += [(f"node {name}", partial(_drain, ports, name, pods)) for name, pods in chores.marks]
     return steps
 
 
-def _label(ports: Ports, node: str, lacking: Mapping[str, str]) -> None:
-    ports.labeler.label(node, lacking)
+def register(ports: Ports, registration: Registration) -> None:
+    """Give a node what it lacks; a new one is open to kube-scheduler then."""
+    if registration.is_new:
+        ports.registrar.register(registration.node, registration.labels, registration.taints)
+    else:
+        ports.registrar.label(registration.node, registration.labels)
+
+
+def nominate_and_register(ports: Ports, chores: Chores) -> None:
+    """Both for a pass that waits for it. Raises Fault when a node cannot be registered; pods bind untold as well."""
+    for subject, step in _steps(evolve(chores, marks=()), ports):
+        with suppress(Fault) if subject == _NOMINATIONS else nullcontext():
+            step()
 
 
 def _nominate(ports: Ports, nominations: tuple[Nomination, ...]) -> None:

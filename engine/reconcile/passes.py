@@ -16,7 +16,7 @@ from engine.model.ledger import Ledger
 from engine.model.outcome import ClaimOutcome, Outcome, OutcomeStatus
 from engine.model.plan import Plan, RemovalPhase
 from engine.model.snapshot import CloudFacts, Snapshot
-from engine.reconcile.hands import lacking_labels
+from engine.reconcile.hands import chores_of, nominate_and_register
 from engine.reconcile.one_writer import sole_writer
 from engine.reconcile.ports import OnEvent, Ports, Tell
 from engine.reconcile.settledness import as_one, unsettled_lanes
@@ -172,13 +172,9 @@ def selector_failures(ports: Ports, cloud: CloudFacts) -> Iterator[str]:
             yield f"{place}: securityGroupSelectorTerms match no security group in {ports.environment.region}"
 
 
-def label_nodes(ports: Ports, snapshot: Snapshot) -> None:
-    """Give nodes the labels of their claims that they lack: a kubelet knows its pool, and not its type's facts.
-
-    Labels that a node has already stay as they are.
-    """
-    for name, lacking in lacking_labels(snapshot):
-        ports.labeler.label(name, lacking)
+def receive_nodes(ports: Ports, proposal: Proposal) -> None:
+    """Tell pods which nodes they were planned for, and open the nodes that have come. Raises Fault."""
+    nominate_and_register(ports, chores_of(proposal.plan, proposal.snapshot))
 
 
 def _changes_document(proposal: Proposal) -> bool:

@@ -11,8 +11,8 @@ from attrs import frozen
 
 from engine.actuate.api_server import ApiConnection
 from engine.actuate.drain import Drainer
-from engine.actuate.labels import Labeler
 from engine.actuate.nominate import Nominator
+from engine.actuate.registration import Registrar
 from engine.converge.store import DocumentStore
 from engine.model.catalog import Catalog
 from engine.model.document import DesiredDocument
@@ -101,6 +101,8 @@ class Converging(Protocol):
         self, document: DesiredDocument | None, instances: Sequence[Instance], on_progress: OnEvent
     ) -> Outcome: ...
 
+    def foundation_stands(self, document: DesiredDocument) -> bool: ...
+
     def preflight(self, document: DesiredDocument, instances: Sequence[Instance]) -> None: ...
 
     def adoptable(self, document: DesiredDocument, instances: Sequence[Instance]) -> Mapping[str, str]: ...
@@ -164,7 +166,7 @@ class Ports:
     cloud: CloudReader
     cluster: ClusterSource
     drainer: Drainer
-    labeler: Labeler
+    registrar: Registrar
     nominator: Nominator
     lease: PassLease
     session: Callable[[Tell], AbstractContextManager[ConvergingSession]]

@@ -49,8 +49,14 @@ class Asked:
 
     def over(self, environment: Environment) -> Environment:
         """The environment with these laid over what its stack file says."""
-        given = {"every": self.every, "batch_idle": self.batch_idle, "batch_max": self.batch_max}
-        return evolve(environment, run=evolve(environment.run, **{k: v for k, v in given.items() if v is not None}))
+        declared = environment.run
+        run = evolve(
+            declared,
+            every=declared.every if self.every is None else self.every,
+            batch_idle=declared.batch_idle if self.batch_idle is None else self.batch_idle,
+            batch_max=declared.batch_max if self.batch_max is None else self.batch_max,
+        )
+        return evolve(environment, run=run)
 
 
 def run_environment(

@@ -59,8 +59,7 @@ def up(ports: Ports, audience: Audience, reviewed: Plan | None = None) -> Ending
     changed = False
     for number in range(1, MOST_PASSES + 1):
         proposal = passes.propose(ports)
-        if not proposal.paused:
-            passes.label_nodes(ports, proposal.snapshot)
+        passes.receive_nodes(ports, proposal)
         if reviewed is not None and not approved:
             proposal = evolve(proposal, plan=reviewed)
         if not proposal.needs_converging:

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 from attrs import frozen
 
 from engine.model import labels as keys
-from engine.model.constraint import TaintEffect
+from engine.model.constraint import Taint, TaintEffect
 from engine.model.eviction import Eviction, EvictionStatus
 from engine.model.node import Node
 from engine.model.pod import DaemonSet, Pod, PodKey
@@ -102,6 +102,10 @@ class SimulatedCluster:
     def unmark(self, node_name: str) -> bool:
         """Undo ``mark``; False when there is no such node."""
         return self._retaint(node_name, unschedulable=False, added=[])
+
+    def register(self, node_name: str, labels: Mapping[str, str], taints: Sequence[Taint]) -> bool:
+        """Label a node; what its taints should be, this cluster has seen to. False when there is no such node."""
+        return self.label(node_name, labels)
 
     def label(self, node_name: str, labels: Mapping[str, str]) -> bool:
         """Add labels to a node; False when there is no such node."""

@@ -13,9 +13,9 @@ import yaml
 
 from engine.actuate.drain import KubernetesDrainer
 from engine.actuate.event_recorder import EventRecorder
-from engine.actuate.labels import KubernetesLabeler
 from engine.actuate.lease import KubernetesLease
 from engine.actuate.nominate import KubernetesNominator
+from engine.actuate.registration import KubernetesRegistrar
 from engine.converge.in_cluster_objects import cluster_objects
 from engine.converge.in_cluster_plugin import kubernetes_plugin
 from engine.converge.pulumi_cli import ToolchainError
@@ -248,7 +248,7 @@ def test_the_runner_may_do_all_that_a_pass_does(of: Project, runner: ApiServer, 
     cluster.create(pod("here", {"cpu": "1"}, nodeSelector={"nowhere": of.environment}))
     cluster.create(pod("leaving", {"cpu": "1"}, nodeName=node))
     try:
-        assert KubernetesLabeler(runner).label(node, {"a": "b"})
+        assert KubernetesRegistrar(runner).label(node, {"a": "b"})
         assert KubernetesDrainer(runner).mark(node)
         assert KubernetesDrainer(runner).unmark(node)
         assert KubernetesNominator(runner).nominate(PodKey(cluster.namespace, "here"), node) == ""

@@ -143,7 +143,7 @@ class World:
                     allocatable=claim.allocatable,
                     created_at=self.now,
                     provider_id=f"aws:///{instance.zone}/{instance.id}",
-                    labels=claim.labels,
+                    labels={**claim.labels, keys.REGISTERED: "true", keys.INITIALIZED: "true"},
                     taints=claim.taints,
                 )
             node = self.nodes[name]

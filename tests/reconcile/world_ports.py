@@ -9,6 +9,8 @@ from pathlib import Path
 from attrs import evolve
 
 from engine.converge.store import DocumentStore, FileStore
+from engine.model import labels as keys
+from engine.model.constraint import Taint
 from engine.model.document import DesiredDocument
 from engine.model.environment import Environment
 from engine.model.eviction import Eviction
@@ -52,7 +54,7 @@ class WorldPorts:
             cloud=self,
             cluster=_Cluster(world),
             drainer=self,
-            labeler=self,
+            registrar=self,
             nominator=self,
             lease=StoreLease(store),
             session=self.session,
@@ -80,6 +82,12 @@ class WorldPorts:
     def mark(self, node_name: str) -> bool:
         self.world.mark(node_name)
         return True
+
+    def register(self, node_name: str, labels: Mapping[str, str], taints: Sequence[Taint]) -> bool:
+        node = self.world.nodes[node_name]
+        kept = tuple(taint for taint in node.taints if taint.key != keys.UNREGISTERED_TAINT)
+        self.world.nodes[node_name] = evolve(node, taints=tuple(dict.fromkeys((*kept, *taints))))
+        return self.label(node_name, labels)
 
     def label(self, node_name: str, labels: Mapping[str, str]) -> bool:
         node = self.world.nodes[node_name]
@@ -144,6 +152,9 @@ class WorldPorts:
             self.world._terminate(instance.claim)
         version = document.version if document else 0
         return Outcome(self.world.environment.name, version, self.world.now, is_settled=True)
+
+    def foundation_stands(self, document: DesiredDocument) -> bool:
+        return True
 
     def preflight(self, document: DesiredDocument, instances: Sequence[Instance]) -> None:
         if self.refuses is not None:

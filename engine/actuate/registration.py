@@ -1,0 +1,74 @@
+"""Making a node what its claim promised: labels that its kubelet cannot know, its pool's taints, and then its release
+to kube-scheduler.
+
+A kubelet of ours registers with the taint ``karpenter.sh/unregistered``, which no pod tolerates. It goes when the pass
+that saw the node has told the node's pods where to go (Karpenter, nodeclaim/lifecycle/registration.go).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
+from urllib.parse import quote
+
+from engine.actuate.api_server import MERGE_PATCH, NOT_FOUND, OK, ApiConnection, refused
+from engine.model import labels as keys
+from engine.model.constraint import Taint
+
+_ATTEMPTS = 3
+_CONFLICT = 409
+
+
+class Registrar(Protocol):
+    """Both say whether the node still exists, and may be repeated. Raises a Fault when the cluster does not answer."""
+
+    def register(self, node_name: str, labels: Mapping[str, str], taints: Sequence[Taint]) -> bool:
+        """Add what is lacking of labels and taints, and take the unregistered taint away."""
+
+    def label(self, node_name: str, labels: Mapping[str, str]) -> bool:
+        """Add labels to a node that is registered."""
+
+
+class KubernetesRegistrar:
+    """On a real API server. Raises ActuationFailed when it refuses, the connection's own Fault when it is silent."""
+
+    def __init__(self, api_server: ApiConnection) -> None:
+        self._api_server = api_server
+
+    def register(self, node_name: str, labels: Mapping[str, str], taints: Sequence[Taint]) -> bool:
+        """One merge patch of labels and taints, with the version that was read: others write the taints too."""
+        path = _path(node_name)
+        for attempt in range(1, _ATTEMPTS + 1):
+            status, body = self._api_server.ask("GET", path)
+            if status == OK:
+                node = json.loads(body)
+                change = {
+                    "metadata": {"resourceVersion": node["metadata"]["resourceVersion"], "labels": dict(labels)},
+                    "spec": {"taints": _with(node["spec"].get("taints") or [], taints)},
+                }
+                status, body = self._api_server.ask("PATCH", path, body=change, content_type=MERGE_PATCH)
+            if status in (OK, NOT_FOUND):
+                return status == OK
+            if status != _CONFLICT or attempt == _ATTEMPTS:
+                raise refused(f"the registration of node {node_name}", status, body)
+        return False
+
+    def label(self, node_name: str, labels: Mapping[str, str]) -> bool:
+        """One merge patch: labels that are not named stay."""
+        change = {"metadata": {"labels": dict(labels)}}
+        status, body = self._api_server.ask("PATCH", _path(node_name), body=change, content_type=MERGE_PATCH)
+        if status not in (OK, NOT_FOUND):
+            raise refused(f"the labels of node {node_name}", status, body)
+        return status == OK
+
+
+def _path(node_name: str) -> str:
+    return f"/api/v1/nodes/{quote(node_name, safe='')}"
+
+
+def _with(there: Sequence[Any], promised: Sequence[Taint]) -> list[Any]:
+    kept = [taint for taint in there if taint.get("key") != keys.UNREGISTERED_TAINT]
+    known = {(taint.get("key"), taint.get("effect")) for taint in kept}
+    lacking = [taint for taint in promised if (taint.key, taint.effect.value) not in known]
+    return kept + [{"key": each.key, "value": each.value, "effect": each.effect.value} for each in lacking]
