@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from datetime import datetime
 
 from attrs import frozen
@@ -51,6 +50,7 @@ class LivePass:
         self._live, self._host, self._cloud, self._memory = live, host, cloud, memory
         self._crew, self._works, self._troubles, self._observer = crew, works, troubles, observer
         self._strangers_asked: set[str] = set()
+        self._compared: tuple[tuple[Node, ...], tuple[Instance, ...]] = ((), ())
         self._paused = ""
         self.pause_seen = ""
         self.is_gated = False
@@ -122,8 +122,11 @@ class LivePass:
             paused=ports.environment.paused or self.pause_seen,
         )
 
-    def _ask_about_strangers(self, nodes: Iterable[Node], instances: Iterable[Instance]) -> None:
+    def _ask_about_strangers(self, nodes: tuple[Node, ...], instances: tuple[Instance, ...]) -> None:
         """A node of a machine that EC2's kept answer lacks may be ours: ask EC2 again, once for each."""
+        if (nodes, instances) == self._compared:
+            return
+        self._compared = (nodes, instances)
         known = {instance.id for instance in instances}
         strangers = {node.instance_id for node in nodes if node.instance_id} - known
         if strangers - self._strangers_asked:

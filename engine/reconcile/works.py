@@ -13,7 +13,7 @@ from engine.model.outcome import Outcome, OutcomeStatus
 from engine.model.plan import Plan
 from engine.model.snapshot import Snapshot
 from engine.reconcile.crew import Crew, Ended, Job
-from engine.reconcile.hands import Hands, chores_of
+from engine.reconcile.hands import Chores, Hands, chores_of
 from engine.reconcile.host import Host
 from engine.reconcile.lane_book import LaneBook
 from engine.reconcile.memory import Memory
@@ -23,6 +23,7 @@ from engine.reconcile.stopwatch import Stopwatch
 from engine.reconcile.troubles import Troubles, as_fault
 from engine.report.summary import PassPhase, PassResult
 
+NOTHING_TO_DO = Chores()
 # Clocks in the ledger that nothing else hangs on are saved this often.
 _SAVE_SECONDS = 10.0
 # An outcome that could not be kept, for want of the lease, is tried again after this.
@@ -102,8 +103,10 @@ class Works:
         changes = plan.document.version != (published.version if published else 0)
         main = ports.environment.name
         lost = network_is_lost and main not in self._crew.busy
-        chores = self._hands.due(chores_of(plan, snapshot)) if not self._hands.is_busy else None
-        if not (changes or lost or chores or self.book.due(published, self._crew.busy)):
+        is_pressing = changes or lost or bool(self.book.due(published, self._crew.busy))
+        # A launch does not wait until all nodes have been looked at for what they lack.
+        chores = NOTHING_TO_DO if is_pressing else self._chores(plan, snapshot)
+        if not (is_pressing or chores):
             self._memory.keep(plan.ledger)
             self._save_now_and_then(ports)
             return PassResult.UNDER_WAY if self._crew.busy else PassResult.IDLE
@@ -124,6 +127,7 @@ class Works:
             watch.reached(PassPhase.PULUMI)
         self._memory.keep(plan.ledger)
         self._save()
+        chores = chores or self._chores(plan, snapshot)
         if chores:
             self._hands.begin(chores, ports)
         return PassResult.UNDER_WAY
@@ -139,6 +143,9 @@ class Works:
             if not self._memory.refresh():
                 self._save()
             ports.lease.release()
+
+    def _chores(self, plan: Plan, snapshot: Snapshot) -> Chores:
+        return NOTHING_TO_DO if self._hands.is_busy else self._hands.due(chores_of(plan, snapshot))
 
     def _publish(self, ports: Ports, snapshot: Snapshot, plan: Plan) -> None:
         main = ports.environment.name
