@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from attrs import evolve
 
 from engine.converge import urns
-from engine.converge.changes import Changes, changes_between, refuse_unrecorded_removals
+from engine.converge.changes import Changes, changes_between, foundation_stands, refuse_unrecorded_removals
 from engine.converge.faults import StackMissing
 from engine.converge.ground import foundation_digest
 from engine.converge.leftovers import cut_off, gone_already, told_duplicates, told_half_made
@@ -215,6 +215,11 @@ class Converger:
         refuse_unrecorded_removals(document, state)
         for lane in self._lanes(document):
             lane.preflight(document, instances)
+
+    def foundation_stands(self, document: DesiredDocument) -> bool:
+        """Whether the stack holds the document's foundation, so that other lanes can launch onto it. Raises Fault."""
+        digest = foundation_digest(document, self.environment)
+        return self.stack.exists() and foundation_stands(self.stack.state(), self.environment.name, digest)
 
     def adoptable(self, document: DesiredDocument, instances: Sequence[Instance]) -> Mapping[str, str]:
         """Instance ids, by claim name, of machines that run and that the stack does not hold yet: for a plain

@@ -17,6 +17,7 @@ from engine.model.outcome import ClaimOutcome, Outcome, OutcomeStatus
 from engine.model.plan import Plan, RemovalPhase
 from engine.model.snapshot import CloudFacts, Snapshot
 from engine.reconcile.hands import chores_of, nominate_and_register
+from engine.reconcile.lanes import converge_lanes
 from engine.reconcile.one_writer import sole_writer
 from engine.reconcile.ports import OnEvent, Ports, Tell
 from engine.reconcile.settledness import as_one, unsettled_lanes
@@ -202,19 +203,18 @@ def _published_and_converged(ports: Ports, proposal: Proposal, tell: Tell, on_pr
         stacks = unsettled_lanes(document, ports.store.outcomes()) or (main,)
         if proposal.network_lost and main not in stacks:
             stacks = (main, *stacks)
-        done: list[Outcome] = []
-        for stack in stacks:
-            outcome = session.lane(stack).converge(
-                document,
-                cloud.instances,
-                on_progress,
-                refresh=proposal.network_lost and stack == main,
-                known_ids=proposal.plan.ledger.instance_ids,
-            )
-            done.append(evolve(outcome, plan_hash=document.plan_hash, stack=stack))
-            ports.store.write_outcome(done[-1])
-            if outcome.was_interrupted:
-                break
+        converged = converge_lanes(
+            session,
+            document,
+            cloud.instances,
+            on_progress,
+            stacks,
+            proposal.plan.ledger.instance_ids,
+            refresh=proposal.network_lost,
+        )
+    done = [evolve(outcome, plan_hash=document.plan_hash) for outcome in converged]
+    for outcome in done:
+        ports.store.write_outcome(outcome)
     whole = as_one(done)
     is_settled = whole.is_settled and not unsettled_lanes(document, ports.store.outcomes())
     whole = evolve(whole, is_settled=is_settled)

@@ -238,6 +238,9 @@ class LaneOf:
         self.ports.step("launched")
         return outcome
 
+    def foundation_stands(self, document: DesiredDocument) -> bool:
+        return True
+
     def preflight(self, document: DesiredDocument, instances: Sequence[Instance]) -> None:
         self.ports.step("preflight")
 
