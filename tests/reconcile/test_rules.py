@@ -1,0 +1,126 @@
+"""Files that change under a running loop: what loads counts at once, what does not changes nothing."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+from attrs import evolve
+
+from engine.model.catalog import Catalog
+from engine.model.environment import Environment
+from engine.reconcile.ports import Ports
+from engine.reconcile.rules import Rules
+from engine.reconcile.troubles import Troubles
+from engine.reconcile.workspace import Workspace
+from tests.builders import catalog
+from tests.reconcile.loop_world import FakeTime, Listener
+from tests.reconcile.test_loop import loop_of
+
+PROJECT = Path(__file__).parents[2]
+
+
+class Project:
+    """A copy of this project's files, and a loop's ports for its sandbox."""
+
+    def __init__(self, folder: Path) -> None:
+        for part in ("stacks", "policies"):
+            shutil.copytree(PROJECT / part, folder / part)
+        shutil.copy(PROJECT / "Pulumi.yaml", folder)
+        self.workspace, self.time, self.heard = Workspace(folder), FakeTime(), Listener()
+        self.stack_file = folder / "stacks" / "Pulumi.sandbox.yaml"
+        self.policy_file = sorted((folder / "policies").rglob("*.yaml"))[0]
+        self.catalogs = 0
+        environment = self.workspace.environment("sandbox")
+        built = loop_of(0, folder / "store").ports
+        self.ports = evolve(built, environment=environment, policy=self.workspace.policy(environment))
+        self.rules = Rules(self.workspace, lambda: self.time.seconds, self.make_catalog)
+        self.troubles = Troubles(self.heard)
+        self.look()
+
+    def make_catalog(self, workspace: Workspace, environment: Environment) -> Catalog:
+        self.catalogs += 1
+        return catalog()
+
+    def write(self, file: Path, content: str) -> None:
+        file.write_text(content, encoding="utf-8")
+        # A file system may not tell two writes of one moment apart.
+        os.utime(file, (1_800_000_000 + self.time.seconds, 1_800_000_000 + self.time.seconds))
+
+    def look(self) -> Ports:
+        self.time.seconds += 2.0
+        self.ports = self.rules.current(self.ports, self.troubles)
+        return self.ports
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Project:
+    (tmp_path / "project").mkdir()
+    return Project(tmp_path / "project")
+
+
+def test_files_that_stay_as_they_are_are_not_read(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = project.ports
+    monkeypatch.setattr(Workspace, "policy", lambda *given: pytest.fail("it was read"))
+
+    assert project.look() is before
+
+
+def test_a_policy_that_changes_is_in_force_at_the_next_look(project: Project) -> None:
+    before = project.ports.policy.digest
+    added = project.policy_file.parent / "added.yaml"
+    project.write(
+        added,
+        """apiVersion: karpenter.sh/v1
+kind: NodePool
+metadata: {name: added}
+spec:
+  template:
+    spec:
+      nodeClassRef: {group: karpenter.k8s.aws, kind: EC2NodeClass, name: gpu-al2023}
+      requirements: []
+""",
+    )
+
+    assert "added" in {pool.name for pool in project.look().policy.node_pools}
+    assert project.ports.policy.digest != before
+    assert project.catalogs == 0, "what EC2 sells has not changed"
+
+
+def test_a_policy_that_does_not_load_leaves_the_last_good_one_in_force_and_is_told_once(project: Project) -> None:
+    before, good = project.ports.policy, project.policy_file.read_text(encoding="utf-8")
+    project.write(project.policy_file, "apiVersion: karpenter.sh/v1\nkind: NodePool\nspec: {oops: 1}\n")
+
+    assert project.look().policy is before
+    project.look()
+    assert len(project.heard.warned) == 1
+    assert project.policy_file.name in project.heard.warned[0]
+
+    project.write(project.policy_file, good)
+    assert project.look().policy.digest == before.digest
+    assert project.heard.said == ["the policy and stack files load again"]
+
+
+def test_a_policy_folder_that_is_gone_holds_the_last_good_policy(project: Project) -> None:
+    before = project.ports.policy
+    shutil.rmtree(project.workspace.root / "policies")
+
+    assert project.look().policy is before
+    assert len(project.heard.warned) == 1
+
+
+def test_a_pause_in_the_stack_file_counts_at_once(project: Project) -> None:
+    text = project.stack_file.read_text(encoding="utf-8")
+    project.write(project.stack_file, text.replace("config:\n", 'config:\n  nodewright:paused: "audit"\n', 1))
+
+    assert project.look().environment.paused == "audit"
+
+
+def test_a_key_that_is_built_in_counts_from_the_next_start_on(project: Project) -> None:
+    text = project.stack_file.read_text(encoding="utf-8")
+    project.write(project.stack_file, text.replace("config:\n", "config:\n  nodewright:store: elsewhere\n", 1))
+
+    assert project.look().environment.store == ".nodewright"
+    assert any("nodewright:store" in line for line in project.heard.warned)
