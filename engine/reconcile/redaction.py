@@ -3,23 +3,98 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
 
 from attrs import evolve
 
+from engine.model.constraint import Requirement
 from engine.model.pod import Owner, Pod, PodKey
-from engine.model.snapshot import Snapshot
+from engine.model.snapshot import ObjectProblem, Snapshot
+from engine.model.workload import ObjectKey, PodDisruptionBudget, Workload
 
 
 def redacted(snapshot: Snapshot) -> Snapshot:
-    """Pod, namespace and owner names become digests, labels and uids go; order and equality of names are kept."""
-    return evolve(snapshot, pods=tuple(_redacted_pod(pod) for pod in snapshot.pods))
+    """Names, namespaces, labels, images and owners become digests, uids and annotations go.
+
+    Equality of what was alike is kept, so budgets still select their pods and volumes still have their claims.
+    """
+    return evolve(
+        snapshot,
+        pods=tuple(_pod(pod) for pod in snapshot.pods),
+        workload=_workload(snapshot.workload),
+        ledger=evolve(snapshot.ledger, planned=_planned(snapshot.ledger.planned)),
+        problems=tuple(_problem(problem) for problem in snapshot.problems),
+    )
 
 
-def _redacted_pod(pod: Pod) -> Pod:
-    key = PodKey(namespace=_pseudonym(pod.key.namespace), name=_pseudonym(pod.key.name))
-    owner = Owner(kind=pod.owner.kind, name=_pseudonym(pod.owner.name)) if pod.owner else None
-    return evolve(pod, key=key, owner=owner, labels={}, uid="")
+def _pod(pod: Pod) -> Pod:
+    return evolve(
+        pod,
+        key=PodKey(namespace=_pseudonym(pod.key.namespace), name=_pseudonym(pod.key.name)),
+        owner=Owner(kind=pod.owner.kind, name=_pseudonym(pod.owner.name)) if pod.owner else None,
+        labels={_pseudonym(key): _pseudonym(value) for key, value in pod.labels.items()},
+        images=tuple(map(_pseudonym, pod.images)),
+        uid="",
+    )
+
+
+def _planned(planned: Mapping[str, str]) -> Mapping[str, str]:
+    named = ((pod.partition("/"), claim) for pod, claim in planned.items())
+    return {f"{_pseudonym(namespace)}/{_pseudonym(name)}": claim for (namespace, _, name), claim in named}
+
+
+def _problem(problem: ObjectProblem) -> ObjectProblem:
+    name, namespace = _pseudonym(problem.name), _pseudonym(problem.namespace)
+    # Its words quote the object.
+    return ObjectProblem(kind=problem.kind, namespace=namespace, name=name, what="it could not be read whole")
+
+
+def _workload(workload: Workload) -> Workload:
+    return Workload(
+        disruption_budgets=tuple(_budget(each) for each in workload.disruption_budgets),
+        volumes=tuple(
+            evolve(each, name=_pseudonym(each.name), storage_class=_pseudonym(each.storage_class))
+            for each in workload.volumes
+        ),
+        volume_claims=tuple(
+            evolve(
+                each,
+                key=_key(each.key),
+                storage_class=_pseudonym(each.storage_class),
+                volume=_pseudonym(each.volume),
+            )
+            for each in workload.volume_claims
+        ),
+        storage_classes=tuple(evolve(each, name=_pseudonym(each.name)) for each in workload.storage_classes),
+        priority_classes=tuple(
+            evolve(each, name=_pseudonym(each.name), annotations={}) for each in workload.priority_classes
+        ),
+        owners=tuple(evolve(each, key=_key(each.key), owner=_of_kind(each.owner)) for each in workload.owners),
+        autoscalers=tuple(
+            evolve(each, key=_key(each.key), target=_of_kind(each.target)) for each in workload.autoscalers
+        ),
+    )
+
+
+def _budget(budget: PodDisruptionBudget) -> PodDisruptionBudget:
+    selector = None if budget.selector is None else tuple(_requirement(each) for each in budget.selector)
+    return evolve(budget, key=_key(budget.key), selector=selector)
+
+
+def _requirement(requirement: Requirement) -> Requirement:
+    return evolve(requirement, key=_pseudonym(requirement.key), values=tuple(map(_pseudonym, requirement.values)))
+
+
+def _key(key: ObjectKey) -> ObjectKey:
+    return ObjectKey(namespace=_pseudonym(key.namespace), name=_pseudonym(key.name))
+
+
+def _of_kind(named: str) -> str:
+    """Of ``KIND/NAME`` the kind stays."""
+    kind, slash, name = named.partition("/")
+    return f"{kind}{slash}{_pseudonym(name)}"
 
 
 def _pseudonym(name: str) -> str:
-    return "x" + hashlib.sha256(name.encode()).hexdigest()[:12]
+    """Nothing stays nothing: an empty name says that there is none."""
+    return "x" + hashlib.sha256(name.encode()).hexdigest()[:12] if name else ""
