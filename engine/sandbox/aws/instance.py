@@ -200,8 +200,8 @@ class Instance(Resource):
         return str(answer["Instances"][0]["InstanceId"])
 
     def settle(self, aws: Region, identity: str, inputs: Properties, timeout: float) -> None:
-        # In real seconds, whatever the pace of the waiting.
-        boots_for = launch_seconds() / aws.pace.scale
+        # Boot times are real seconds, whatever the pace of the waiting; a pace of nothing at all has no time to lose.
+        boots_for = launch_seconds() / aws.pace.scale if aws.pace.scale else 0.0
         await_state(aws, identity, "running", ("pending",), timeout + boots_for)
         if inputs.get("sourceDestCheck") is False:
             aws.ec2("ModifyInstanceAttribute", InstanceId=identity, SourceDestCheck={"Value": False})
