@@ -22,12 +22,14 @@ def without_sdk() -> None:
 
 
 def warm_up() -> None:
-    """Load what the first call needs while the engine is still starting."""
-    import boto3
-    import botocore.session
+    """Load what the first call needs while the engine is still starting: all that a client of EC2 is made from."""
+    from engine.sandbox.aws.config import ProviderConfig
+    from engine.sandbox.aws.session import Session
+    from engine.sandbox.aws.waiting import Pace
 
-    boto3.session.Session()
-    botocore.session.get_session().get_service_model("ec2")
+    # It is never called: the address is that of no service.
+    config = ProviderConfig("us-east-1", {"ec2": "http://127.0.0.1:9"}, "none", "none")
+    Session(config, Pace.chosen_by()).client("ec2", config.region)
 
 
 def main() -> None:

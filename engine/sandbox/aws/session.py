@@ -3,6 +3,7 @@
 import random
 import threading
 from collections.abc import Mapping
+from functools import cache
 from typing import Any
 
 from attrs import frozen
@@ -59,6 +60,14 @@ class UnreachableError(Exception):
     """There is no endpoint for the service, or it does not answer."""
 
 
+@cache
+def service_descriptions() -> Any:
+    """What botocore knows of the services, read once for all configurations: a first client takes 0.2 s of reading."""
+    import botocore.loaders
+
+    return botocore.loaders.create_loader()
+
+
 class Session:
     """One provider configuration at work. Safe to use from many threads."""
 
@@ -95,13 +104,17 @@ class Session:
     def _new_client(self, service: str, region: str) -> Any:
         # Imported late: the engine waits for the provider's port, and boto3 takes half a second.
         import boto3
+        import botocore.session
         from botocore.config import Config
 
         endpoint = self.config.endpoints.get(service)
         if endpoint is None:
             raise UnreachableError(f"the provider's endpoints name none for {service}, and {WHAT_THIS_IS}")
         if self._boto is None:
+            core = botocore.session.Session()
+            core.register_component("data_loader", service_descriptions())
             self._boto = boto3.session.Session(
+                botocore_session=core,
                 aws_access_key_id=self.config.access_key,
                 aws_secret_access_key=self.config.secret_key,
                 aws_session_token=self.config.token or None,
