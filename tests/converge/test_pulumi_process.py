@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -102,3 +103,36 @@ def test_a_shells_setting_that_would_change_an_update_does_not_reach_it(tmp_path
 def test_a_cli_that_is_not_there_is_an_os_error(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
         run_quietly(PulumiCli(tmp_path / "nothing", tmp_path, {}), ["version"])
+
+
+def test_an_interrupt_from_another_thread_reaches_the_process_and_lets_no_other_begin(tmp_path: Path) -> None:
+    body = (
+        "def stopped(*_):\n"
+        f"    say({SUMMARY!r} + chr(10)); sys.exit(1)\n"
+        "signal.signal(signal.SIGINT, stopped)\n"
+        f"say({STARTED!r} + chr(10))\n"
+        "time.sleep(60)\n"
+    )
+    program = cli(tmp_path, body)
+    begun, finished = threading.Event(), []
+    lane = threading.Thread(
+        target=lambda: finished.append(run_operation(program, ["up"], program=None, on_event=lambda event: begun.set()))
+    )
+    lane.start()
+    assert begun.wait(timeout=30)
+
+    program.interrupts.interrupt()
+    lane.join(timeout=30)
+
+    [done] = finished
+    assert (done.exit_code, done.was_interrupted, done.told.is_complete) == (1, True, True)
+    with pytest.raises(KeyboardInterrupt):
+        run_operation(program, ["up"], program=None, on_event=lambda event: None)
+
+
+def test_the_collector_is_stilled_only_where_no_plugin_would_inherit_that(tmp_path: Path) -> None:
+    program = cli(tmp_path, "", GOMEMLIMIT="1GiB")
+
+    assert "GOGC" not in program.operating_environment({})
+    attached = program.operating_environment({"PULUMI_DEBUG_PROVIDERS": "aws:1"})
+    assert (attached["GOGC"], attached["GOMEMLIMIT"], attached["PULUMI_DEBUG_PROVIDERS"]) == ("off", "1GiB", "aws:1")
