@@ -24,6 +24,8 @@ from engine.reconcile.troubles import Troubles
 from engine.reconcile.works import Works
 from engine.report.summary import PassPhase, PassReport, PassResult, report_of
 
+_KINDS_SHOWN = 3
+
 
 @frozen
 class Looked:
@@ -92,9 +94,12 @@ class LivePass:
     def _gated(
         self, ports: Ports, pass_id: str, unsynced: tuple[str, ...], watch: Stopwatch, started_at: datetime
     ) -> Looked:
+        more = f"; and {len(unsynced) - _KINDS_SHOWN} more" if len(unsynced) > _KINDS_SHOWN else ""
+        words = "; ".join(unsynced[:_KINDS_SHOWN]) + more
+        if not self.is_gated:
+            # Once for each time that the gate is shut: kinds come and go one by one.
+            self._troubles.tell("cluster", Fault(f"nothing is decided until the whole cluster is seen: {words}"))
         self.is_gated = True
-        words = "; ".join(unsynced)
-        self._troubles.tell("cluster", Fault(f"nothing is decided until the whole cluster is seen: {words}"))
         name = ports.environment.name
         return Looked(
             PassReport(pass_id, name, started_at, PassResult.NOT_SYNCED, words=words, total_seconds=watch.total)

@@ -29,6 +29,8 @@ from engine.reconcile.works import Works
 from engine.report.summary import PassReport, PassResult
 
 _LOOK_AT_LEASE_SECONDS = 10.0
+# A cluster is usually listed whole within this time.
+_LISTING_SECONDS = 10.0
 # Whoever stands by looks again this often, beside what changes in the cluster.
 _STANDBY_SECONDS = 2.0
 # A one-shot run gives up after so many failed passes in a row, after so many that found more to do, and when somebody
@@ -117,9 +119,16 @@ class Loop:
                 # While the cluster is being listed; the first launch does not wait for it then.
                 self._open_session()
                 self._works.prepare_spare(self._ports)
+            self._await_first_sight()
             while not (self._stop.is_requested or self._is_at_rest):
                 self._turn()
             return self._wound_down()
+
+    def _await_first_sight(self) -> None:
+        """A cluster that is just being listed is no trouble yet."""
+        until = self._host.monotonic() + _LISTING_SECONDS
+        while self._live.unsynced() and not self._stop.is_requested and (left := until - self._host.monotonic()) > 0:
+            self._live.wait_for_change(self._live.revision(), left)
 
     def _turn(self) -> None:
         """Wait for a reason to look, and look."""

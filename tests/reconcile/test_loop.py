@@ -85,16 +85,18 @@ def test_with_nothing_to_do_it_looks_only_at_heartbeats_and_says_only_those(tmp_
 
 def test_nothing_is_decided_before_all_kinds_are_seen_and_the_reason_is_told_once(tmp_path: Path) -> None:
     loop = loop_of(2, tmp_path)
-    loop.live.doubts = ("nodes: it was not listed yet",)
+    loop.live.doubts = ("nodes: it was not listed yet", "pods: it was not listed yet")
+    loop.at(15.0, lambda: setattr(loop.live, "doubts", ("pods: it was not listed yet",)))
     loop.at(30.0, lambda: setattr(loop.live, "doubts", ()))
 
     _, heard = loop.run(until=25.0)
     assert (heard.plans, loop.calls) == ([], [])
+    assert set(heard.results()) == {PassResult.NOT_SYNCED}
+    assert len(heard.warned) == 1
+    assert "nodes: it was not listed yet" in heard.warned[0]
 
     loop.stop.times = 0
-    _, heard = loop.run(until=90.0)
-    assert [line for line in heard.warned if "nodes: it was not listed yet" in line] == heard.warned
-    assert len(heard.warned) == 1
+    loop.run(until=90.0)
     assert len(loop.world.running()) == 2
 
 
