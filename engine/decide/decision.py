@@ -12,6 +12,7 @@ from engine.decide.held_launches import without_held
 from engine.decide.launches import Launches, launches
 from engine.decide.losses import lessons, losses
 from engine.decide.memory import next_ledger
+from engine.decide.moving import moving
 from engine.decide.nominations import binding_differences, next_planned, nominations, reservations
 from engine.decide.options import Market
 from engine.decide.plan_hash import sealed
@@ -26,7 +27,7 @@ from engine.model.plan import Plan, Removal, RemovalPhase
 from engine.model.pod import Pod
 from engine.model.policy import Policy
 from engine.model.snapshot import Snapshot
-from engine.scheduling.problem import Problem
+from engine.scheduling.problem import Problem, Solution
 from engine.scheduling.solve import solve
 
 
@@ -44,8 +45,12 @@ def decide(snapshot: Snapshot, policy: Policy, catalog: Catalog, environment: En
     learned = lessons(fleet, lost, brought, snapshot)
     waiting = fleet.waiting_pods
 
-    solution = solve(_problem(fleet, brought, gone, learned, waiting, snapshot, policy, catalog, environment))
-    known = machines(brought, gone, solution.placements, policy, snapshot)
+    def solved(pods: tuple[Pod, ...]) -> Solution:
+        return solve(_problem(fleet, brought, gone, learned, pods, snapshot, policy, catalog, environment))
+
+    solution = solved(waiting)
+    movable = moving(fleet, brought, waiting, solution, solved)
+    known = machines(brought, gone, solution.placements, movable, policy, snapshot)
     leaving = departures(fleet, lost, brought, known, environment.caps.removals, snapshot)
     new = launches(solution.new_nodes, fleet, snapshot, policy, environment)
     answers = without_held(solution, new.held, policy, environment)

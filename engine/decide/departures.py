@@ -9,12 +9,14 @@ from attrs import frozen
 from engine.decide.bring_up import BringUp
 from engine.decide.failures import failures
 from engine.decide.fleet import Fleet, Sighting
+from engine.decide.moving import Moving
 from engine.decide.pools import held
 from engine.disruption.budgets import PoolStanding
 from engine.disruption.candidates import choose
 from engine.disruption.empty import empties
 from engine.disruption.machine import Machine
 from engine.model.plan import Kept, Placement, Removal, RemovalPhase
+from engine.model.pod import PodKey
 from engine.model.policy import DisruptionReason, NodePool, Policy
 from engine.model.refusal import KarpenterOwnsPool, PoolPaused, PoolUnknown, StayReason
 from engine.model.snapshot import Snapshot
@@ -32,19 +34,23 @@ def machines(
     brought: Mapping[str, BringUp],
     lost: Iterable[str],
     placements: Iterable[Placement],
+    movable: Moving,
     policy: Policy,
     snapshot: Snapshot,
 ) -> tuple[Machine, ...]:
-    """The claims of known pools as disruption sees them, in claim order; those that are lost are no machines."""
+    """The claims of known pools as disruption sees them, in claim order; those that are lost are no machines.
+
+    A machine that pods are to move to is no less planned for than one that pods wait for.
+    """
     gone = frozenset(lost)
     pools = {pool.name: pool for pool in policy.node_pools}
     planned: dict[str, int] = {}
-    for placement in placements:
+    for placement in (*placements, *movable.placements):
         if placement.claim is not None:
             planned[placement.claim] = planned.get(placement.claim, 0) + 1
     holds = {pool.name: held(pool, snapshot.karpenter) for pool in policy.node_pools}
     return tuple(
-        _machine(each, pools[pool], planned.get(name, 0), holds[pool], snapshot)
+        _machine(each, pools[pool], planned.get(name, 0), movable.pods.get(name, ()), holds[pool], snapshot)
         for name, each in brought.items()
         if name not in gone and (pool := each.sighting.claim.node_pool) in pools
     )
@@ -87,6 +93,7 @@ def _machine(
     brought: BringUp,
     pool: NodePool,
     planned: int,
+    movable: tuple[PodKey, ...],
     holds: PoolPaused | KarpenterOwnsPool | None,
     snapshot: Snapshot,
 ) -> Machine:
@@ -98,6 +105,7 @@ def _machine(
         is_initialized=brought.is_initialized,
         workload=len(sighting.workload),
         guarded_by=sighting.guarded_by,
+        movable=movable,
         planned=planned,
         empty_since=snapshot.ledger.empty_since.get(sighting.claim.name),
         held=KarpenterOwnsPool(node_pool=pool.name) if sighting.is_karpenters else holds,

@@ -5,8 +5,9 @@ as base capacity, the pool's budget and the pass's cap allow.
 
 A removal takes two passes. MARK cordons and taints the node, RELEASE lets the machine go once it is seen marked and
 empty. Budgets and caps are asked both times, marked machines first: a window that shuts in between holds a marked node
-where it is. A marked node on which pods still run stays until they finish. Nothing here takes a mark off again, not
-even when pending pods would fit on the node: whether that is cheaper than a new one is for underutilization to say.
+where it is. Pods that run on a marked node are asked to leave, by a further MARK, once each has a place elsewhere;
+until they have left, it stays. Nothing here takes a mark off again, not even when pending pods would fit on the node:
+whether that is cheaper than a new one is for underutilization to say.
 """
 
 from __future__ import annotations
@@ -86,14 +87,15 @@ def choose(
             books[candidate.machine.pool.name].out -= 1
     for candidate in ordered:
         book = books[candidate.machine.pool.name]
-        phase = RemovalPhase.RELEASE if candidate.machine.is_marked else RemovalPhase.MARK
+        machine = candidate.machine
+        phase = RemovalPhase.RELEASE if machine.is_marked and not machine.movable else RemovalPhase.MARK
         reason = book.objection(candidate) or (RemovalCap(cap=cap) if passing[phase] <= 0 else None)
         if reason is not None:
             book.leave(candidate)
             stays[candidate.machine.claim.name] = reason
             continue
         passing[phase] -= 1
-        removals.append(Removal(record=book.record(candidate), phase=phase))
+        removals.append(Removal(record=book.record(candidate), phase=phase, pods=machine.movable))
     return Choice(removals=tuple(removals), stays=stays)
 
 

@@ -1,7 +1,8 @@
 """Empty: a node without pods leaves after its pool's consolidateAfter.
 
 Stricter than Karpenter, where a pod with a very low deletion cost counts as nothing: here empty means that no pod is
-on the node but daemons' and mirror pods, and those that have finished; and that this plan puts none there.
+on the node but daemons' and mirror pods, and those that have finished; and that this plan puts none there. A marked
+node that got pods in the moment of its mark is emptied first, where that hurts nobody.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ def stands_empty(machine: Machine) -> bool:
 def _judge(machine: Machine, now: datetime) -> Candidate | StayReason:
     if not machine.is_initialized:
         return NotInitialized()
-    if machine.workload or machine.planned:
+    if machine.planned or (machine.workload and not machine.movable):
         return InUse(pods=machine.workload, planned=machine.planned)
     guarded = guard(machine)
     if guarded is not None:
@@ -63,6 +64,9 @@ def _by_the_clock(machine: Machine, now: datetime) -> Candidate | StayReason:
         return ConsolidationOff(why="consolidationPolicy Never")
     if disruption.consolidate_after is None:
         return ConsolidationOff(why="consolidateAfter Never")
+    if machine.movable:
+        rule = f"{machine.pool.name}: marked, and there is a place for each of its pods elsewhere"
+        return Candidate(machine=machine, reason=DisruptionReason.EMPTY, rule=rule, since=now)
     # The clock starts when the node is first seen empty, so consolidateAfter 0s lets it go at once.
     since = machine.empty_since or now
     due = since + disruption.consolidate_after

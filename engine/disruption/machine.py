@@ -18,9 +18,10 @@ class Machine:
     """A claim of a known pool, that stays in the document unless a reason is found for it to go.
 
     ``workload`` is how many pods on its node run or are going, the daemons' and mirror pods apart; ``guarded_by`` is
-    the first pod on it that must not be disrupted, a daemon's included (Karpenter counts those too). ``planned`` is how
-    many pending pods this plan puts on it. ``empty_since`` None: it was not seen empty before. ``held`` keeps it from
-    any removal by choice; ``trouble`` is told where it stays all the same.
+    the first pod on it that must not be disrupted, a daemon's included (Karpenter counts those too). ``movable`` are
+    those of a marked node's pods that have a place elsewhere, where all have one. ``planned`` is how many pods, pending
+    or movable, this plan would have come to it. ``empty_since`` None: it was not seen empty before. ``held`` keeps it
+    from any removal by choice; ``trouble`` is told where it stays all the same.
     """
 
     claim: Claim
@@ -29,6 +30,7 @@ class Machine:
     is_initialized: bool
     workload: int = 0
     guarded_by: PodKey | None = None
+    movable: tuple[PodKey, ...] = ()
     planned: int = 0
     empty_since: datetime | None = None
     held: PoolPaused | KarpenterOwnsPool | None = None
