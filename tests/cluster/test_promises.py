@@ -6,13 +6,13 @@ Only EC2 is left out: an instance is a value here, and its node is the object th
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 import yaml
-from attrs import define, evolve, field
+from attrs import define, evolve, field, frozen
 
 from engine.decide import decide
 from engine.model import labels as keys
@@ -25,6 +25,7 @@ from engine.model.snapshot import CloudFacts, Snapshot
 from engine.observe.cluster import decode_cluster
 from engine.policy.launch_template import image_variant
 from engine.sandbox.cluster_objects import Machine, node_object
+from engine.sandbox.control_plane import ControlPlane
 from engine.sandbox.plane_client import PlaneRefused
 from tests.cases.shipped import Shipped
 from tests.cluster.api import Cluster, eventually
@@ -39,45 +40,64 @@ UNREGISTERED = {"key": keys.UNREGISTERED_TAINT, "effect": "NoExecute"}
 MOST_ROUNDS = 5
 
 
-@define
-class Totals:
-    """What all workloads together came to."""
+@frozen
+class Result:
+    """What became of one workload. ``bought`` counts each round's new nodes; ``empty`` and ``let_go`` are claims."""
 
-    pods: int = 0
-    planned_nodes: int = 0
-    more_nodes: int = 0
-    empty_nodes: int = 0
-    bound_elsewhere: int = 0
+    pods: int
+    waiting: tuple[str, ...]
+    bought: tuple[int, ...]
+    bound_elsewhere: int
+    empty: frozenset[str]
+    let_go: frozenset[str]
 
 
 @pytest.fixture(scope="module")
-def totals() -> Iterator[Totals]:
-    counted = Totals()
-    yield counted
-    print(f"\n50 workloads: {counted}")
+def results(control_plane: ControlPlane) -> Iterator[Mapping[int, Result]]:
+    """All workloads, taken through each step side by side: they share a cluster and meet in no node."""
+    plane = control_plane.up()
+    cluster = Cluster(plane, "default")
+    worlds = {seed: World(workload(seed), Cluster(plane, f"promise-{seed}")) for seed in SEEDS}
+    for world in worlds.values():
+        cluster.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": world.cluster.namespace}})
+        world.create()
+    for world in worlds.values():
+        eventually(lambda world=world: len(world.refused()) == len(world.drawn.pods), "every pod was tried")  # type: ignore[misc]
+    for _ in range(MOST_ROUNDS):
+        unbound = [world for world in worlds.values() if world.waiting()]
+        for world in unbound:
+            world.buy()
+        # The nodes exist now, so the pods that were planned for them can be told.
+        for world in unbound:
+            world.open_nodes()
+        for world in unbound:
+            world.let_bind()
+    found = {seed: world.result() for seed, world in worlds.items()}
+    for world in worlds.values():
+        world.clear()
+    yield found
+    planned, more = sum(one.bought[0] for one in found.values()), sum(sum(one.bought[1:]) for one in found.values())
+    print(
+        f"\n{len(found)} workloads: {sum(one.pods for one in found.values())} pods, {planned} nodes planned, "
+        f"{more} bought later, {sum(len(one.empty) for one in found.values())} stayed empty, "
+        f"{sum(one.bound_elsewhere for one in found.values())} pods bound elsewhere than planned"
+    )
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_every_pod_of_a_workload_lands_on_a_node_that_was_bought_for_it(
-    seed: int, cluster: Cluster, totals: Totals
-) -> None:
-    drawn = workload(seed)
-    world = World(drawn, cluster)
-    try:
-        world.create()
-        rounds = world.bought_until_all_are_bound()
-        assert world.waiting() == []
-        totals.pods += len(drawn.pods)
-        totals.planned_nodes += rounds[0]
-        totals.more_nodes += sum(rounds[1:])
-        totals.bound_elsewhere += world.bound_elsewhere
-        empty = world.empty_claims()
-        totals.empty_nodes += len(empty)
-        # What was bought in later rounds is what the first plan's room was lost to; it must not grow without bound.
-        assert sum(rounds[1:]) <= max(1, rounds[0])
-        assert world.released_after_their_time() >= empty
-    finally:
-        world.clear()
+def test_every_pod_of_a_workload_lands(seed: int, results: Mapping[int, Result]) -> None:
+    assert results[seed].waiting == ()
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_planned_nodes_that_stay_empty_are_let_go(seed: int, results: Mapping[int, Result]) -> None:
+    assert results[seed].let_go >= results[seed].empty
+
+
+def test_what_bindings_lose_of_a_plan_stays_small(results: Mapping[int, Result]) -> None:
+    """Real Karpenter buys 4 to 7 % more than it planned, since nothing tells the scheduler what was planned."""
+    planned = sum(one.bought[0] for one in results.values())
+    assert sum(sum(one.bought[1:]) for one in results.values()) <= planned * 0.04
 
 
 @define
@@ -89,6 +109,7 @@ class World:
     document: DesiredDocument | None = None
     ledger: Ledger = Ledger()
     instances: dict[str, Instance] = field(factory=dict)
+    bought: list[int] = field(factory=list)
     bound_elsewhere: int = 0
     shipped: Shipped = field(init=False)
 
@@ -98,22 +119,17 @@ class World:
     def create(self) -> None:
         for manifest in (*self.drawn.daemon_sets, *self.drawn.pods):
             self.cluster.create(manifest)
-        eventually(lambda: len(self.refused()) == len(self.drawn.pods), "kube-scheduler has tried every pod")
 
-    def bought_until_all_are_bound(self) -> list[int]:
-        """How many nodes each round bought; a round is a plan, its nodes, and kube-scheduler's work on them."""
-        bought: list[int] = []
-        for _ in range(MOST_ROUNDS):
-            plan = self.plan()
-            assert plan.unplaced == (), plan.unplaced
-            if not self.waiting():
-                return bought
-            self.buy(plan)
-            bought.append(len(plan.launches))
-            # The nodes exist now, so the pods that were planned for them can be told.
-            self.open_nodes(self.plan())
-            self.let_bind()
-        return bought
+    def result(self) -> Result:
+        self.plan()
+        return Result(
+            pods=len(self.drawn.pods),
+            waiting=tuple(self.waiting()),
+            bought=tuple(self.bought),
+            bound_elsewhere=self.bound_elsewhere,
+            empty=frozenset(self.empty_claims()),
+            let_go=frozenset(self.released_after_their_time()),
+        )
 
     def plan(self, later: timedelta = timedelta()) -> Plan:
         facts = decode_cluster(self.cluster.list("Pod"), self.nodes(), self.cluster.list("DaemonSet"))
@@ -134,7 +150,11 @@ class World:
         self.bound_elsewhere += len(plan.binding_differences)
         return plan
 
-    def buy(self, plan: Plan) -> None:
+    def buy(self) -> None:
+        """What a pass buys, and the nodes that come of it."""
+        plan = self.plan()
+        assert plan.unplaced == (), plan.unplaced
+        self.bought.append(len(plan.launches))
         self.document = plan.document
         for launch in plan.launches:
             self.register(launch.claim)
@@ -162,11 +182,12 @@ class World:
         node["spec"]["taints"].append(UNREGISTERED)
         self.cluster.create(node)
 
-    def open_nodes(self, plan: Plan) -> None:
+    def open_nodes(self) -> None:
         """Node by node: tell its pods, then let kube-scheduler look at it.
 
         A pod that is tried in vain while its node is still closed loses its nomination, so the two follow at once.
         """
+        plan = self.plan()
         for node in self.nodes():
             name = node["metadata"]["name"]
             for nomination in (each for each in plan.nominations if each.node == name):
