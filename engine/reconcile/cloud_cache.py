@@ -79,7 +79,8 @@ class CloudCache:
             return float("inf")
         if self._failure is not None:
             return self._tried_at + _AGAIN_SECONDS
-        return self._host.monotonic() if self._is_expired else self._asked_at + every_seconds
+        # Not the time of now: whoever compares it with the clock has read that a moment before.
+        return self._tried_at if self._is_expired else self._asked_at + every_seconds
 
     def keep_fresh(self, ports: Ports, document: DesiredDocument | None, ledger: Ledger) -> None:
         """Ask again in the background when it is time to."""
