@@ -180,13 +180,12 @@ class Loop:
         return self._works.book.due_at(self._memory.document, self._crew.busy)
 
     def _is_urgent(self) -> bool:
-        return (
-            self._stop.is_requested
-            or self._works.has_ended
-            or self._cloud.has_news
-            or self._ports.lease.paused() != self._looking.pause_seen
-            or (self._looking.is_gated and not self._live.unsynced())
-        )
+        if self._stop.is_requested or self._works.has_ended:
+            return True
+        if self._looking.is_gated:
+            # Nothing else can be answered before that, so it would be urgent for ever.
+            return not self._live.unsynced()
+        return self._cloud.has_news or self._ports.lease.paused() != self._looking.pause_seen
 
     def _has_reason(self, revision: int) -> bool:
         due_at = min(self._heartbeat_at, self._again_at, self._lanes_due_at())

@@ -79,7 +79,7 @@ class FakeLive:
         self.doubts: tuple[str, ...] = ()
         self.fails: Fault | None = None
         self.changes = 1
-        self.waited = 0
+        self.asked = 0
         self._is_poked = False
         self.is_started = self.is_stopped = False
 
@@ -90,6 +90,7 @@ class FakeLive:
         self.is_stopped = True
 
     def unsynced(self) -> tuple[str, ...]:
+        self._turned()
         return self.doubts
 
     def facts(self, cloud: CloudFacts, document: DesiredDocument | None) -> ClusterFacts:
@@ -102,8 +103,7 @@ class FakeLive:
         return self.changes
 
     def wait_for_change(self, after: int, timeout_seconds: float) -> int:
-        self.waited += 1
-        assert self.waited < 20_000, "the loop turns without end"
+        self._turned()
         until = self.time.seconds + timeout_seconds
         while self.changes <= after and not self._is_poked:
             if not self.time.advance(until):
@@ -116,6 +116,10 @@ class FakeLive:
 
     def changed(self) -> None:
         self.changes += 1
+
+    def _turned(self) -> None:
+        self.asked += 1
+        assert self.asked < 20_000, "the loop turns without end"
 
 
 class StopNow(Stop):

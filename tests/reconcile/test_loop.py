@@ -114,6 +114,18 @@ def test_a_kind_in_doubt_holds_decisions_until_it_is_seen_again(tmp_path: Path) 
     assert len(loop.world.running()) == 2
 
 
+def test_news_from_ec2_while_the_gate_is_shut_waits_for_it_without_turning(tmp_path: Path) -> None:
+    loop = loop_of(1, tmp_path)
+    loop.at(20.0, lambda: setattr(loop.live, "doubts", ("pods: the watch broke",)))
+    loop.at(21.0, lambda: loop.world.lose(next(iter(loop.world.document.claims)).name))  # type: ignore[union-attr]
+    loop.at(100.0, lambda: setattr(loop.live, "doubts", ()))
+
+    _, heard = loop.run(until=160.0)
+
+    assert len([result for result in heard.results() if result is PassResult.NOT_SYNCED]) < 10
+    assert len(loop.world.running()) == 1
+
+
 def test_a_launch_does_not_wait_for_an_update_under_way(tmp_path: Path) -> None:
     loop = loop_of(1, tmp_path)
     loop.run(until=10.0)
