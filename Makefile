@@ -9,7 +9,7 @@ PYTHON ?= python3
 # A sandbox is not asked about: it costs nothing and touches nothing. Any other environment is.
 YES = $(if $(filter sandbox sandbox-%,$(ENV)),--yes)
 
-.PHONY: up test lint lock clean
+.PHONY: up test lint lock clean bench bench-reaction
 
 up: $(VENV)/.synced
 	$(VENV)/bin/nodewright up $(ENV) $(YES)
@@ -42,6 +42,13 @@ $(VENV)/.synced-dev: $(VENV)/bin/uv requirements-dev.lock pyproject.toml
 	@$(VENV)/bin/uv pip install --quiet --no-deps --no-build-isolation --editable .
 	@$(VENV)/bin/python -m compileall -q -j 0 engine $(addprefix $(SITE)/,$(IMPORTED))
 	@touch $(VENV)/.synced $@
+
+# What has a number to reach is measured, not tested. Run these on a quiet machine.
+bench: bench-reaction
+
+bench-reaction: $(VENV)/.synced
+	$(VENV)/bin/nodewright doctor --install --all
+	$(VENV)/bin/python tools/bench_reaction.py $(BENCH_ARGS)
 
 # The locks hold versions and hashes, no addresses.
 lock: $(VENV)/bin/uv

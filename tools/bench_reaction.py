@@ -231,7 +231,7 @@ def project(root: Path) -> None:
     config["nodewright:defaultNodeClass"] = "bench"
     config["nodewright:caps"] = {"launches": 500, "removals": 10, "addedUsdPerHour": 100_000}
     config["nodewright:sandbox"] = {"cluster": "real", "pods": 0}
-    config["nodewright:lanes"] = {"most": 8, "claims": 1000}
+    config["nodewright:run"] = {"holdNewNodes": True}
     (root / "stacks" / f"Pulumi.{ENVIRONMENT}.yaml").write_text(yaml.safe_dump(stack), encoding="utf-8")
 
 

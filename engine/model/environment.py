@@ -118,8 +118,8 @@ class Running:
 class Lanes:
     """Further stacks for launches, ``ENVIRONMENT.1`` and so on: used when the main one is busy or holds ``claims``."""
 
-    most: int = 4
-    claims: int = 200
+    most: int = 8
+    claims: int = 100
 
 
 class RunnerKind(str, Enum):

@@ -19,6 +19,7 @@ from engine.actuate.registration import KubernetesRegistrar, Registrar
 from engine.catalog.build import build_catalog
 from engine.catalog.data import CatalogData
 from engine.converge.store import DocumentStore, FileStore
+from engine.decide.add_ons import kubernetes_name
 from engine.model.catalog import Catalog
 from engine.model.document import DesiredDocument
 from engine.model.environment import CatalogSource, ClusterKind, Environment
@@ -148,7 +149,7 @@ def _cluster_lease(environment: Environment, api_server: ApiConnection) -> Kuber
     namespace = environment.in_cluster.namespace if environment.in_cluster else "kube-system"
     # Told to whoever finds it held, and never that of another process.
     holder = f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(4)}"
-    return KubernetesLease(api_server, namespace, f"nodewright-{environment.name}", holder)
+    return KubernetesLease(api_server, namespace, kubernetes_name(f"nodewright-{environment.name}"), holder)
 
 
 @contextmanager

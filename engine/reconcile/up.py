@@ -59,7 +59,8 @@ def up(ports: Ports, audience: Audience, reviewed: Plan | None = None) -> Ending
     changed = False
     for number in range(1, MOST_PASSES + 1):
         proposal = passes.propose(ports)
-        passes.receive_nodes(ports, proposal)
+        if not proposal.paused:
+            passes.receive_nodes(ports, proposal)
         if reviewed is not None and not approved:
             proposal = evolve(proposal, plan=reviewed)
         if not proposal.needs_converging:
