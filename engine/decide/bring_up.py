@@ -145,7 +145,7 @@ def _seen(sighting: Sighting, before: Milestones, now: datetime) -> Milestones:
 def _without_node(
     sighting: Sighting, seen: Milestones, pool: NodePool, now: datetime, *, is_blind: bool, may_fail: bool
 ) -> BringUp:
-    milestone, deadline = Milestone.REGISTERED, (seen.launched_at or now) + pool.registration_deadline
+    milestone, deadline = Milestone.REGISTERED, _began(sighting, seen.launched_at or now) + pool.registration_deadline
     if seen.launched_at is None:
         milestone, deadline = Milestone.LAUNCHED, (seen.asked_at or now) + pool.launch_deadline
     is_late = now >= deadline
@@ -180,7 +180,7 @@ def _with_node(
         return BringUp(sighting, seen, in_grace, node.ready, degraded)
 
     # A ledger that was lost knows nothing of a node that was up for long, so its accelerators have their grace too.
-    deadline = max(filter(None, (_initialization_due(node, seen, pool), grace_ends)))
+    deadline = max(filter(None, (_initialization_due(sighting, node, seen, pool), grace_ends)))
     is_late = now >= deadline
     workload = len(sighting.workload)
     # Marked for having failed, it goes although it came up by now: nothing takes a mark off.
@@ -208,9 +208,15 @@ def _with_node(
     )
 
 
-def _initialization_due(node: Node, seen: Milestones, pool: NodePool) -> datetime:
+def _initialization_due(sighting: Sighting, node: Node, seen: Milestones, pool: NodePool) -> datetime:
     began = seen.launched_at or seen.registered_at or node.created_at
-    return began + pool.initialization_deadline
+    return _began(sighting, began) + pool.initialization_deadline
+
+
+def _began(sighting: Sighting, told: datetime) -> datetime:
+    """Since when a machine is held to its deadlines. Who tells of it may have a clock that is behind ours; nothing was
+    launched before it was decided."""
+    return max(told, sighting.claim.created_at)
 
 
 def _lateness(sighting: Sighting, deadline: timedelta) -> str:

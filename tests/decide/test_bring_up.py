@@ -27,9 +27,8 @@ ASKED = Milestones(asked_at=NOON)
 
 def seen(at: float, *nodes: Any, before: Milestones | None = ASKED, **more: Any) -> BringUp:
     """The machine ``at`` minutes after its launch."""
-    fields = {"cloud": CloudFacts(instances=(instance(),)), **more}
+    fields = {"cloud": CloudFacts(instances=(instance(),)), "document": document(ONE), **more}
     looked = snapshot(
-        document=document(ONE),
         taken_at=NOON + minutes(at),
         nodes=nodes,
         ledger=Ledger(milestones={"gpu-1": before} if before else {}),
@@ -135,6 +134,17 @@ def test_a_device_that_went_away_has_its_grace_and_then_counts_as_gone() -> None
     assert late.trouble == Degraded(NVIDIA_GPU, 0, 1)
     assert not late.is_failed, "it was up once"
     assert seen(63, UP, before=late.milestones).milestones.accelerators_short_since is None
+
+
+def test_a_machine_is_not_late_because_ec2s_clock_is_behind_ours() -> None:
+    """Our clock said three hours past NOON when its launch was decided, and EC2's said NOON when it came."""
+    decided = minutes(180)
+    mine: dict[str, Any] = {"document": document(evolve(ONE, created_at=NOON + decided))}
+    launched = seen(180.5, **mine)
+    assert (launched.is_failed, launched.trouble, launched.is_offered) == (False, None, True)
+    slow = seen(194, evolve(UP, ready=False), before=launched.milestones, **mine)
+    assert (slow.is_failed, slow.trouble) == (False, None)
+    assert seen(196, before=launched.milestones, **mine).is_failed, "its deadline holds all the same"
 
 
 def test_a_pool_that_no_file_names_fails_nothing() -> None:
