@@ -62,13 +62,14 @@ def plane(control_plane: ControlPlane) -> Plane:
 
 
 @pytest.fixture
-def cluster(plane: Plane, request: pytest.FixtureRequest) -> Iterator[Cluster]:
+def cluster(control_plane: ControlPlane, plane: Plane, request: pytest.FixtureRequest) -> Iterator[Cluster]:
     """A namespace of the test's own. It is not waited for at the end: emptying one takes seconds."""
     words = re.sub(r"[^a-z0-9]+", "-", request.node.name.lower()).strip("-")[:40].strip("-")
     made = Cluster(plane, f"{words}-{uuid.uuid4().hex[:6]}")
     made.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": made.namespace}})
     yield made
-    Cluster(plane, made.namespace).delete("Namespace", made.namespace)
+    # Of now: a test may have stopped it, or renewed its token.
+    Cluster(control_plane.up(), made.namespace).delete("Namespace", made.namespace)
 
 
 @pytest.fixture(scope="session")

@@ -12,6 +12,7 @@ import signal
 import subprocess
 import sys
 import time
+import urllib.request
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -30,13 +31,12 @@ from tests.cluster.api import Cluster, eventually
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 REGION = "us-east-1"
-# Machines of one GPU, so that a pod and a machine come to the same.
-INSTANCE_TYPE = "g6.xlarge"
+# Machines of one GPU, so that a pod and a machine come to the same. A large pod fits on the larger type alone.
+INSTANCE_TYPE, LARGER_TYPE = "g6.xlarge", "g6.2xlarge"
 POD = {"cpu": "1", "memory": "1Gi", "nvidia.com/gpu": "1"}
+LARGE_POD = {"cpu": "6", "memory": "1Gi", "nvidia.com/gpu": "1"}
 STOP_SECONDS = 60.0
 ALIVE = ("pending", "running", "stopping", "stopped")
-
-Starting = Callable[[], "Runner"]
 
 
 def policy(environment: str, consolidate_after: str) -> str:
@@ -50,7 +50,7 @@ def policy(environment: str, consolidate_after: str) -> str:
                 "metadata": {"labels": {"workload-type": environment}},
                 "spec": {
                     "requirements": [
-                        {"key": keys.INSTANCE_TYPE, "operator": "In", "values": [INSTANCE_TYPE]},
+                        {"key": keys.INSTANCE_TYPE, "operator": "In", "values": [INSTANCE_TYPE, LARGER_TYPE]},
                         {"key": keys.CAPACITY_TYPE, "operator": "In", "values": [keys.ON_DEMAND]},
                         {"key": keys.ARCH, "operator": "In", "values": ["amd64"]},
                     ],
@@ -119,6 +119,12 @@ class Runner:
 
     def exit_code(self) -> int:
         return self.process.wait(STOP_SECONDS)
+
+    def freeze(self) -> None:
+        self.process.send_signal(signal.SIGSTOP)
+
+    def thaw(self) -> None:
+        self.process.send_signal(signal.SIGCONT)
 
     def stop(self) -> int:
         self.ask_to_stop()
@@ -200,13 +206,13 @@ class LiveProject:
         )
         return Ran(done.returncode, done.stdout, done.stderr)
 
-    def start(self, checkout: str = "checkout") -> Runner:
-        """``nodewright run``; it is ended with the project."""
+    def start(self, checkout: str = "checkout", clock_ahead_seconds: float = 0.0) -> Runner:
+        """``nodewright run``, if need be under a wall clock of its own; it is ended with the project."""
         root = self.checkout(checkout)
         log = self.folder / f"run-{len(self.runners)}-{checkout}.log"
         with log.open("wb") as out:
             process = subprocess.Popen(
-                [sys.executable, "-m", "engine", "-C", str(root), "run", self.environment, "-o", "json"],
+                [*_program(clock_ahead_seconds), "-C", str(root), "run", self.environment, "-o", "json"],
                 env=self._variables(),
                 stdin=subprocess.DEVNULL,
                 stdout=out,
@@ -239,6 +245,11 @@ class LiveProject:
     def launched(self) -> Counter[str]:
         """How often each claim was ever launched."""
         return Counter(claim_of(instance) for instance in self.every_instance())
+
+    def launches_received(self) -> list[str]:
+        """The claims of the launches that EC2 was asked for, in their order, whatever became of them."""
+        with urllib.request.urlopen(f"{self.endpoint_url}/nodewright/launches", timeout=10) as answer:
+            return [str(one["claim"]) for one in json.load(answer)]
 
     def document(self) -> DesiredDocument | None:
         return self.store.document()
@@ -323,6 +334,28 @@ def until_at_rest(project: LiveProject, machines: int, seconds: float = 60.0) ->
     eventually(
         lambda: len(project.claims()) == machines and project.is_at_rest(), f"{machines} machines, all known", seconds
     )
+
+
+def _program(clock_ahead_seconds: float) -> list[str]:
+    """The command line, or the same with the one clock that a run decides by put ahead."""
+    if not clock_ahead_seconds:
+        return [sys.executable, "-m", "engine"]
+    return [
+        sys.executable,
+        "-c",
+        f"""
+import sys
+from datetime import UTC, datetime, timedelta
+from engine.reconcile import running
+from engine.reconcile.host import Host
+ahead = timedelta(seconds={clock_ahead_seconds})
+real = running.run_environment
+running.run_environment = lambda *given: real(*given, host=Host(now=lambda: datetime.now(UTC) + ahead))
+sys.argv[0] = "nodewright"
+from engine.cli.main import run
+run()
+""",
+    ]
 
 
 def _resources(state: Mapping[str, Any]) -> list[dict[str, Any]]:
