@@ -66,6 +66,8 @@ def up(ports: Ports, audience: Audience, reviewed: Plan | None = None) -> Ending
         if not proposal.needs_converging:
             passes.remember_clocks(ports, proposal.plan)
             return Ending(passes=number, changed=changed, is_done=True, last=proposal)
+        if approved and _only_asks_again(proposal.plan, approved[-1]):
+            return Ending(passes=number, changed=changed, is_done=False, last=proposal)
         if not _follows_from(proposal.plan, approved):
             if reviewed is not None and approved:
                 return Ending(passes=number, changed=changed, is_done=False, last=proposal)
@@ -102,6 +104,13 @@ def _follows_from(plan: Plan, approved: list[Plan]) -> bool:
         return False
     marked = {removal.record.claim for earlier in approved for removal in earlier.removals}
     return all(removal.phase is RemovalPhase.RELEASE and removal.record.claim in marked for removal in plan.removals)
+
+
+def _only_asks_again(plan: Plan, before: Plan) -> bool:
+    """Whether all that is left is to ask the same pods to leave: their budgets hold them back, and a later run asks."""
+    asked = {(removal.record.claim, removal.pods) for removal in before.removals}
+    waiting = all(removal.pods and (removal.record.claim, removal.pods) in asked for removal in plan.removals)
+    return bool(plan.removals) and waiting and not (plan.launches or plan.foundation_changes)
 
 
 def _only_sheds_templates(plan: Plan, before: Plan) -> bool:

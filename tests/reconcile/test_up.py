@@ -14,6 +14,7 @@ from engine.model.fault import Fault
 from engine.model.node import Instance
 from engine.model.outcome import ClaimOutcome, Outcome, OutcomeStatus
 from engine.model.plan import RemovalPhase
+from engine.model.pod import Owner
 from engine.model.policy import Disruption
 from engine.reconcile import passes
 from engine.reconcile.destroying import destroy
@@ -69,6 +70,22 @@ def test_an_empty_node_is_marked_and_then_released_on_one_approval(three: WorldP
     assert [[removal.phase for removal in plan.removals] for plan in watcher.shown] == [[RemovalPhase.MARK]]
     assert [[removal.phase for removal in plan.removals] for plan in watcher.carried_on] == [[RemovalPhase.RELEASE]]
     assert len(three.world.running()) == 2
+
+
+def test_a_pod_that_its_budget_holds_on_a_marked_node_is_asked_once_a_run(tmp_path: Path) -> None:
+    ports = WorldPorts(world_of(2), tmp_path)
+    up(ports.ports, Watcher())
+    moved, spared = sorted(ports.world.pods.values(), key=lambda each: each.key)
+    ports.world.finish([spared])
+    ports.world.pods[moved.key] = evolve(moved, owner=Owner("ReplicaSet", "llm"))
+    ports.world.mark(moved.node_name or "")
+    watcher = Watcher()
+
+    ending = up(ports.ports, watcher)
+
+    assert (ending.passes, ending.has_failed, watcher.asked) == (2, False, 1)
+    assert ports.evicted == [moved.key]
+    assert len(ports.world.running()) == 2
 
 
 def test_a_refused_launch_is_asked_about_again_with_another_offering(tmp_path: Path) -> None:
