@@ -13,6 +13,8 @@ from engine.actuate.api_server import MERGE_PATCH, NOT_FOUND, ApiConnection, mes
 from engine.model.pod import PodKey
 
 _CONFLICT = 409
+# What the API server says of a pod that kube-scheduler was quicker with.
+_BOUND = "already bound to a node"
 
 
 class Nominator(Protocol):
@@ -45,6 +47,8 @@ class KubernetesNominator:
         match status:
             case 401 | 403:
                 return "we may not patch pods/status: give our user that right, or pods bind wherever they fit"
+            case 422 if _BOUND in message_of(body):
+                return ""
             case 422:
                 return f"this API server takes no nominatedNodeName from us: {message_of(body)}"
         return f"the API server answered a nomination with {status}: {message_of(body)}"

@@ -41,6 +41,12 @@ def test_a_pod_that_is_gone_or_changed_is_no_refusal(status: int) -> None:
     assert KubernetesNominator(Server(status)).nominate(POD, "node-1") == ""
 
 
+def test_a_pod_that_was_bound_meanwhile_is_no_refusal() -> None:
+    """The words are kube-apiserver 1.37's."""
+    told = "status.nominatedNodeName: Forbidden: may not be set on pods that are already bound to a node"
+    assert KubernetesNominator(Server(422, told)).nominate(POD, "node-1") == ""
+
+
 @pytest.mark.parametrize(
     ("status", "words"), [(403, "may not patch pods/status"), (422, "takes no nominatedNodeName"), (500, "with 500")]
 )
