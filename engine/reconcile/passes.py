@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from attrs import evolve, frozen
 
-from engine.converge.outcomes import DUPLICATE
+from engine.converge.outcomes import DUPLICATE, of_all_lanes
 from engine.converge.store import Pin
 from engine.decide import decide
 from engine.model import labels as keys
@@ -20,7 +20,7 @@ from engine.reconcile.hands import chores_of, nominate_and_register
 from engine.reconcile.lanes import converge_lanes
 from engine.reconcile.one_writer import sole_writer
 from engine.reconcile.ports import OnEvent, Ports, Tell
-from engine.reconcile.settledness import as_one, unsettled_lanes
+from engine.reconcile.settledness import unsettled_lanes
 
 _REFUSED = (OutcomeStatus.FAILED_CAPACITY, OutcomeStatus.FAILED_OTHER)
 
@@ -215,7 +215,7 @@ def _published_and_converged(ports: Ports, proposal: Proposal, tell: Tell, on_pr
     done = [evolve(outcome, plan_hash=document.plan_hash) for outcome in converged]
     for outcome in done:
         ports.store.write_outcome(outcome)
-    whole = as_one(done)
+    whole = of_all_lanes(done)
     is_settled = whole.is_settled and not unsettled_lanes(document, ports.store.outcomes())
     whole = evolve(whole, is_settled=is_settled)
     ports.store.write_ledger(learned(proposal.plan.ledger, whole))

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-
-from attrs import evolve
+from collections.abc import Mapping
 
 from engine.model.document import DesiredDocument
 from engine.model.lane import lane_slice, stacks_of
@@ -25,16 +23,3 @@ def _is_settled(document: DesiredDocument, stack: str, outcome: Outcome | None) 
         return outcome.slice_digest == lane_slice(document, stack, document.environment)
     # The version alone would take a document that came back from a backup for the one that was converged.
     return (outcome.version, outcome.plan_hash) == (document.version, document.plan_hash)
-
-
-def as_one(outcomes: Sequence[Outcome]) -> Outcome:
-    """What became of a document as a whole, from what became of it in each lane. At least one is given."""
-    return evolve(
-        outcomes[-1],
-        claims=tuple(claim for outcome in outcomes for claim in outcome.claims),
-        foundation_failures=tuple(each for outcome in outcomes for each in outcome.foundation_failures),
-        is_settled=all(outcome.is_settled for outcome in outcomes),
-        was_interrupted=any(outcome.was_interrupted for outcome in outcomes),
-        stack="",
-        slice_digest="",
-    )
