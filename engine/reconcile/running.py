@@ -84,7 +84,7 @@ def run_environment(
         in_force = after.policy
         return after
 
-    with _observed(ports, asked, audience, observers, lambda: in_force) as observer:
+    with observed(ports, asked, audience, observers, lambda: in_force) as observer:
         return run(ports, live, host, audience, asked.options, observer=observer, stop=stop, refresh=refreshed)
 
 
@@ -106,7 +106,7 @@ def _first_ports(workspace: Workspace, name: str, asked: Asked, audience: RunAud
 
 
 @contextmanager
-def _observed(
+def observed(
     ports: Ports,
     asked: Asked,
     audience: RunAudience,
