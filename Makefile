@@ -9,7 +9,7 @@ PYTHON ?= python3
 # A sandbox is not asked about: it costs nothing and touches nothing. Any other environment is.
 YES = $(if $(filter sandbox sandbox-%,$(ENV)),--yes)
 
-.PHONY: up test lint lock clean bench bench-reaction
+.PHONY: up test lint lock clean bench bench-reaction bench-steady
 
 up: $(VENV)/.synced
 	$(VENV)/bin/nodewright up $(ENV) $(YES)
@@ -44,11 +44,15 @@ $(VENV)/.synced-dev: $(VENV)/bin/uv requirements-dev.lock pyproject.toml
 	@touch $(VENV)/.synced $@
 
 # What has a number to reach is measured, not tested. Run these on a quiet machine.
-bench: bench-reaction
+bench: bench-reaction bench-steady
 
 bench-reaction: $(VENV)/.synced
 	$(VENV)/bin/nodewright doctor --install --all
 	$(VENV)/bin/python tools/bench_reaction.py $(BENCH_ARGS)
+
+bench-steady: $(VENV)/.synced
+	$(VENV)/bin/nodewright doctor --install --all
+	$(VENV)/bin/python tools/bench_steady.py $(STEADY_ARGS)
 
 # The locks hold versions and hashes, no addresses.
 lock: $(VENV)/bin/uv

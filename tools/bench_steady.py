@@ -210,8 +210,8 @@ def _show_source(source: str, one: Mapping[str, Any], unit: float) -> None:
     print(f"  resident: {one['rss_mb']:.0f} MB, at most {one['peak_rss_mb']:.0f} MB  target {TARGET_RSS_MB:.0f} MB")
     events = one["events"]
     print(
-        f"  events: {events['sent_per_second']:.0f} sent a second (target {TARGET_EVENTS:.0f}), {events['unseen']} unseen;"
-        f" {events['passes']} passes; {events['cpu_share']:.0%} of one CPU"
+        f"  events: {events['sent_per_second']:.0f} sent a second (target {TARGET_EVENTS:.0f}), "
+        f"{events['unseen']} unseen; {events['passes']} passes; {events['cpu_share']:.0%} of one CPU"
     )
     for name in ("in_facts", "decided"):
         lag = events[name]

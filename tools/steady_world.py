@@ -41,6 +41,7 @@ NAMESPACE = "default"
 # Two of the shipped GPU pools, and which part of the nodes is theirs.
 _TIERS = {"core": 0.7, "batch": 0.3}
 _DAEMONS = ("log-agent", "node-exporter", "nvidia-device-plugin", "csi-node")
+_IMAGE = "registry.example.com/model:v1"
 _LONG_SINCE = "2026-01-01T00:00:00Z"
 _CLIENTS = 4
 _AT_ONCE = 250
@@ -127,7 +128,7 @@ def ready(event: int) -> dict[str, Any]:
         "name": "main",
         "ready": True,
         "restartCount": 0,
-        "image": "registry.example.com/model:v1",
+        "image": _IMAGE,
         "imageID": "",
     }
     return {
@@ -272,7 +273,7 @@ def _pod(node: Mapping[str, Any], number: int) -> dict[str, Any]:
 def _container(requests: Mapping[str, str], limits: Mapping[str, str]) -> dict[str, Any]:
     return {
         "name": "main",
-        "image": "registry.example.com/model:v1",
+        "image": _IMAGE,
         "args": ["serve", "--port=8080", "--log-format=json"],
         "env": [{"name": f"SETTING_{n}", "value": f"value-{n}"} for n in range(8)],
         "ports": [{"name": "http", "containerPort": 8080}],

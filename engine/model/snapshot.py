@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime
+from functools import cached_property
 
 from attrs import field, frozen
 
@@ -91,3 +92,8 @@ class Snapshot:
     karpenter: KarpenterFacts = KarpenterFacts()
     busy_stacks: tuple[str, ...] = ()
     paused: str = ""
+
+    @cached_property
+    def waiting_pods(self) -> tuple[Pod, ...]:
+        """The pods that want a node."""
+        return tuple([pod for pod in self.pods if pod.node_name is None and pod.is_waiting])

@@ -83,10 +83,15 @@ def registrations(snapshot: Snapshot, ledger: Ledger) -> tuple[Registration, ...
 def _registration(node: Node, claim: Claim, milestones: Milestones | None) -> Registration | None:
     is_new = keys.REGISTERED not in node.labels or any(taint.key == keys.UNREGISTERED_TAINT for taint in node.taints)
     is_initialized = milestones is not None and milestones.initialized_at is not None
+    if (
+        not is_new
+        and node.labels.keys() >= claim.labels.keys()
+        and (not is_initialized or keys.INITIALIZED in node.labels)
+    ):
+        # A thousand nodes are such, in every pass.
+        return None
     promised = {**claim.labels, keys.REGISTERED: "true"} | ({keys.INITIALIZED: "true"} if is_initialized else {})
     lacking = {key: value for key, value in promised.items() if key not in node.labels}
-    if not (is_new or lacking):
-        return None
     return Registration(node.name, lacking, is_new, claim.taints if is_new else ())
 
 

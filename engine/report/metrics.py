@@ -181,7 +181,7 @@ class PassMetrics:
                     self._observe(table.REACTION, (PassPhase.CALLED.value,), (launched_at - created_at).total_seconds())
 
     def _observe_pods(self, snapshot: Snapshot, plan: Plan) -> None:
-        waiting = {pod.key: pod.created_at for pod in snapshot.pods if pod.is_waiting}
+        waiting = {pod.key: pod.created_at for pod in snapshot.waiting_pods}
         still: set[PodKey] = set()
         for pod in snapshot.pods if self._waited else ():
             if pod.key not in self._waited:

@@ -111,7 +111,7 @@ def report_of(
         launches=len(plan.launches),
         drains=draining,
         removals=len(plan.removals) - draining,
-        waiting=sum(pod.is_waiting for pod in snapshot.pods),
+        waiting=len(snapshot.waiting_pods),
         refused=refused_by_code(plan),
         usd_per_hour_before=plan.usd_per_hour_before,
         usd_per_hour_after=plan.usd_per_hour_after,

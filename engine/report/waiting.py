@@ -47,7 +47,7 @@ def waiting_pods(snapshot: Snapshot, plan: Plan) -> tuple[WaitingPod, ...]:
             found[placement.pod] = (NODE_COMING, f"node {placement.claim} is coming")
     for unplaced in plan.unplaced:
         found[unplaced.pod] = _refusal(unplaced, plan.decided_at)
-    waiting = sorted((pod for pod in snapshot.pods if pod.is_waiting), key=lambda pod: (pod.created_at, pod.key))
+    waiting = sorted(snapshot.waiting_pods, key=lambda pod: (pod.created_at, pod.key))
     return tuple(
         WaitingPod(pod.key, pod.created_at, *found.get(pod.key, (NOT_IN_PLAN, "the plan says nothing of it")))
         for pod in waiting
