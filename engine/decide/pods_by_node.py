@@ -17,12 +17,13 @@ class PodsByNode:
         workload: defaultdict[str, list[Pod]] = defaultdict(list)
         guarded: defaultdict[str, list[Pod]] = defaultdict(list)
         waiting: list[Pod] = []
+        running = PodPhase.RUNNING
         for pod in pods:
             node = pod.node_name
             if node is None:
                 if pod.is_waiting:
                     waiting.append(pod)
-            elif pod.phase is PodPhase.RUNNING or not pod.is_finished:
+            elif pod.phase is running or not pod.is_finished:
                 bound[node].append(pod)
                 if pod.owner is None or not pod.is_daemon:
                     workload[node].append(pod)

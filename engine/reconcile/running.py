@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -122,6 +123,8 @@ def observed(
             opened.callback(server.close)
             audience.say(f"metrics at http://{server.address}/metrics")
         told: list[PassObserver] = [metrics, *observers]
+        if not asked.options.once:
+            told.append(_KeptForLong())
         if ports.api_server is not None:
             recorder = EventRecorder(ports.api_server, ports.environment.name, on_failure=metrics.event_failed)
             recorder.start()
@@ -160,6 +163,29 @@ class Everybody:
                 if str(fault) not in self._failed:
                     self._failed.add(str(fault))
                     self._audience.warn(fault)
+
+
+class _KeptForLong:
+    """Spares the garbage collector what a whole cluster was read into: going through that took longer than a pass.
+
+    It is freed all the same once nothing refers to it.
+    """
+
+    _is_done = False
+
+    def pass_begins(self, pass_id: str) -> None:
+        """Nothing is kept yet."""
+
+    def decided(self, snapshot: Snapshot, plan: Plan, report: PassReport) -> None:
+        if not self._is_done:
+            self._is_done = True
+            gc.freeze()
+
+    def converged(self, outcome: Outcome) -> None:
+        """It has no long life."""
+
+    def pass_ended(self, report: PassReport) -> None:
+        """The first plan was the moment."""
 
 
 class _Recorded:
