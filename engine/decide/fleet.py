@@ -170,12 +170,15 @@ def _sight(
 ) -> Sighting:
     alive = [instance for instance in instances if instance.is_alive]
     # Two live ones are a launch that was doubled: the one that was recorded is the claim's, else the oldest.
-    instance = next((each for each in alive if each.id == remembered), alive[0] if alive else None)
+    instance = alive[0] if alive else None
+    if len(alive) > 1:
+        instance = next((each for each in alive if each.id == remembered), instance)
     seen_dead = instances[0] if instances and not alive else None
     known = instance or seen_dead
     identity = known.id if known else remembered or ""
     node = nodes.get(identity)
     name = node.name if node else ""
+    guarded = pods.guarded.get(name)
     return Sighting(
         claim=claim,
         instance=instance,
@@ -183,7 +186,7 @@ def _sight(
         node=node,
         pods=pods.bound.get(name, ()),
         workload=pods.workload.get(name, ()),
-        guarded_by=min((pod.key for pod in pods.guarded.get(name, ())), default=None),
+        guarded_by=min(pod.key for pod in guarded) if guarded else None,
         is_karpenters=identity in owned_by_karpenter,
     )
 
