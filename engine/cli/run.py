@@ -16,6 +16,7 @@ from engine.reconcile.log_options import LogFormat, LogLevel
 if TYPE_CHECKING:
     from types import FrameType
 
+    from engine.model.environment import Running
     from engine.reconcile.stopping import Stop
 
 EveryOption = Annotated[
@@ -69,12 +70,14 @@ def run(
             metrics_address=_address(metrics_address),
             metrics_file=metrics_file,
         )
+        workspace = find_workspace(context.obj)
+        _refuse_idle_beyond_longest(asked.over(workspace.environment(environment)).run)
         audience = JsonAudience() if output is Output.JSON else LineAudience()
         level = log_level or (LogLevel.DEBUG if verbose else None)
         logged = [LoggingObserver(configure_logging(environment, log_format=log_format, level=level))] if level else []
         stop = Stop()
         _end_on_signals(stop)
-        code = run_environment(find_workspace(context.obj), environment, asked, audience, stop, logged)
+        code = run_environment(workspace, environment, asked, audience, stop, logged)
         raise typer.Exit(code)
 
 
@@ -98,6 +101,15 @@ def _duration(text: str | None, option: str) -> timedelta | None:
         return parse_duration(text)
     except DurationError as error:
         raise typer.BadParameter(str(error), param_hint=option) from None
+
+
+def _refuse_idle_beyond_longest(running: Running) -> None:
+    if running.batch_idle > running.batch_max:
+        idle, longest = running.batch_idle.total_seconds(), running.batch_max.total_seconds()
+        raise typer.BadParameter(
+            f"{idle:g}s is longer than --batch-max, {longest:g}s; a batch would never end by it",
+            param_hint="--batch-idle",
+        )
 
 
 def _fraction(text: str) -> float:

@@ -70,7 +70,8 @@ def told_of_faults() -> Iterator[None]:
         # The reader has gone (`| head`); Python would complain again while closing standard output.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         raise typer.Exit(ExitCode.DONE) from None
-    except (typer.Exit, typer.Abort):
+    except (typer.Exit, typer.Abort, typer.BadParameter):
+        # A slip of the pen is shown with the command's usage.
         raise
     except Exception as unexpected:
         show_bug(unexpected)

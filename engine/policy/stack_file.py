@@ -124,6 +124,10 @@ def _check(part: StackPart, findings: ObjectFindings) -> None:
         message = "discoveryTags are put on an owned network; on an existing one they say nothing"
         findings.warning_at_key(_key("network", "discoveryTags"), "no-effect", message, "remove them")
     _check_in_cluster(part, findings)
+    if part.run.batch_idle > part.run.batch_max:
+        idle, longest = part.run.batch_idle.total_seconds(), part.run.batch_max.total_seconds()
+        message = f"run.batchIdle, {idle:g}s, is longer than run.batchMax, {longest:g}s"
+        findings.error_at_key(_key("run"), "contradiction", message, "make batchMax the longer of the two")
     for key in part.tags:
         if key.startswith(_RESERVED_TAG_PREFIXES) or key in (labels.TAG_NODE_POOL, labels.TAG_NAME):
             message = f"the tag {key} is set by the engine or by AWS; a stack file may not set it"

@@ -131,6 +131,7 @@ def test_one_folder_of_policies_may_be_a_plain_string() -> None:
         ),
         ("region: us-east-1", "region: Virginia", "bad-value", "Virginia", "us-east-1"),
         ("region: us-east-1", "region: eu-west-1", "contradiction", "us-east-1b", "eu-west-1a"),
+        ("config:", "config:\n  nodewright:run: {batchIdle: 2s}", "contradiction", "nodewright:run", "batchMax"),
         ("endpoint: https://", "endpoint: ", "bad-value", "prod.example.com", "https://"),
         ("name: prod", "name: my prod", "bad-value", "my prod", ""),
         ("dGVzdA==", "-----BEGIN", "bad-value", "-----BEGIN", "kubeconfig"),
