@@ -25,6 +25,8 @@ LEASE_SECONDS = 15.0
 _TRUSTED_PART = 2 / 3
 _CREATED, _CONFLICT = 201, 409
 _ATTEMPTS = 3
+_RIGHTS = "give our user the rights to get, create and update leases in that namespace"
+_HINTS = {401: _RIGHTS, 403: _RIGHTS, NOT_FOUND: "check that the kubeconfig's server is a whole Kubernetes API server"}
 
 
 class KubernetesLease:
@@ -201,11 +203,8 @@ class KubernetesLease:
             self._saw(answer)
             self._renewed_at = began if holder else None
             return True
-        if status == NOT_FOUND and method == "POST":
-            # In a namespace that is still to be made nobody can hold anything; the next renewal makes it.
-            self._renewed_at = began if holder else None
-            return True
-        if status in (_CONFLICT, NOT_FOUND):
+        # A Lease that was deleted meanwhile is made anew; where none can be made, there is no such namespace.
+        if status == _CONFLICT or (status == NOT_FOUND and method == "PUT"):
             return False
         raise self._refused("writing", status, answer)
 
@@ -217,9 +216,7 @@ class KubernetesLease:
     def _refused(self, what: str, status: int, body: bytes) -> ActuationFailed:
         return ActuationFailed(
             f"the API server refused {what} the Lease {self._namespace}/{self._name} with {status}: {message_of(body)}",
-            "give our user the rights to get, create and update leases in that namespace"
-            if status in (401, 403)
-            else "a later pass tries again",
+            _HINTS.get(status, "a later pass tries again"),
         )
 
 

@@ -53,20 +53,20 @@ def cluster_objects(add_ons: AddOns) -> tuple[ClusterObject, ...]:
 
 def _namespace(add_ons: AddOns) -> Iterable[ClusterObject]:
     if add_ons.owns_namespace:
-        yield _object(add_ons, "v1", "Namespace", add_ons.namespace, namespaced=False)
+        yield _object(add_ons, "v1", "Namespace", add_ons.namespace, namespace=None)
 
 
 def _access(add_ons: AddOns) -> Iterable[ClusterObject]:
     subject = {"kind": "ServiceAccount", "name": add_ons.service_account, "namespace": add_ons.namespace}
     yield _object(add_ons, "v1", "ServiceAccount", add_ons.service_account)
-    for kind, binding, rules, name, namespaced in (
-        ("ClusterRole", "ClusterRoleBinding", add_ons.cluster_rules, add_ons.cluster_wide_name, False),
-        ("Role", "RoleBinding", add_ons.namespace_rules, RUNNER, True),
+    api, name = f"{_RBAC}/v1", add_ons.cluster_wide_name
+    for kind, binding, rules, namespace in (
+        ("ClusterRole", "ClusterRoleBinding", add_ons.cluster_rules, None),
+        ("Role", "RoleBinding", add_ons.lease_rules, add_ons.lease_namespace),
     ):
-        api = f"{_RBAC}/v1"
-        yield _object(add_ons, api, kind, name, namespaced=namespaced, rules=[*map(_rule, rules)])
+        yield _object(add_ons, api, kind, name, namespace=namespace, rules=[*map(_rule, rules)])
         role = {"apiGroup": _RBAC, "kind": kind, "name": name}
-        yield _object(add_ons, api, binding, name, namespaced=namespaced, roleRef=role, subjects=[subject])
+        yield _object(add_ons, api, binding, name, namespace=namespace, roleRef=role, subjects=[subject])
 
 
 def _rule(rule: AccessRule) -> dict[str, Any]:
@@ -106,7 +106,7 @@ def _pre_pulls(add_ons: AddOns) -> Iterable[ClusterObject]:
         "scheduling.k8s.io/v1",
         "PriorityClass",
         priority,
-        namespaced=False,
+        namespace=None,
         value=_PRE_PULL_PRIORITY,
         preemptionPolicy="Never",
         description="Pods that only keep images on nodes.",
@@ -133,13 +133,14 @@ def _object(
     kind: str,
     name: str,
     *,
-    namespaced: bool = True,
+    namespace: str | None = "",
     annotations: Mapping[str, str] | None = None,
     **rest: Any,
 ) -> ClusterObject:
+    """``namespace`` empty is the add-ons' own; None is none at all."""
     metadata: dict[str, Any] = {"name": name, "labels": _labels(add_ons, RUNNER)}
-    if namespaced:
-        metadata["namespace"] = add_ons.namespace
+    if namespace is not None:
+        metadata["namespace"] = namespace or add_ons.namespace
     if annotations:
         metadata["annotations"] = dict(annotations)
     return ClusterObject(name, {"apiVersion": api_version, "kind": kind, "metadata": metadata, **rest})

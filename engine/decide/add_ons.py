@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 
 from engine.decide.pre_pull import NOTHING_STANDS, pre_pulls
 from engine.model.canonical import digest
-from engine.model.cluster_access import ACTING, OBSERVING, writing_lease
+from engine.model.cluster_access import ACTING, LEASE_NAMESPACE, OBSERVING, writing_lease
 from engine.model.environment import Environment, InCluster, RunnerKind
 from engine.model.fault import Fault
 from engine.model.in_cluster import METRICS_PORT, AddOns, Runner, Volume
@@ -59,7 +59,8 @@ def add_ons(
         service_account=SERVICE_ACCOUNT,
         cluster_wide_name=name,
         cluster_rules=(*OBSERVING, *ACTING),
-        namespace_rules=writing_lease(name),
+        lease_namespace=LEASE_NAMESPACE,
+        lease_rules=writing_lease(name),
         runner=_runner(environment, asked),
         pre_pulls=pre_pulls(asked, policy, pods, nodes, standing_images),
     )

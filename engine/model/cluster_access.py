@@ -10,6 +10,10 @@ from engine.model.in_cluster import AccessRule
 
 _READ = ("list", "watch")
 
+# Every cluster has it before anything is installed and after all is taken down again, so whoever runs for an
+# environment, from wherever, meets the others at one Lease.
+LEASE_NAMESPACE = "kube-system"
+
 # Secrets, config maps and logs are nowhere here: no decision needs them.
 OBSERVING: tuple[AccessRule, ...] = (
     AccessRule(("",), ("persistentvolumeclaims", "persistentvolumes", "pods"), _READ),
@@ -37,7 +41,7 @@ ACTING: tuple[AccessRule, ...] = (
 
 
 def writing_lease(name: str) -> tuple[AccessRule, ...]:
-    """The one Lease of an environment, in its own namespace. RBAC cannot bind a create to a name."""
+    """The one Lease of an environment, in ``LEASE_NAMESPACE``. RBAC cannot bind a create to a name."""
     group, leases = ("coordination.k8s.io",), ("leases",)
     return (
         AccessRule(group, leases, ("create",)),

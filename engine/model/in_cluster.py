@@ -61,10 +61,10 @@ class PrePull:
 
 @frozen
 class AddOns:
-    """All of it. ``cluster_wide_name`` is what objects outside of any namespace are called.
+    """All of it. ``cluster_wide_name`` is what objects outside of ``namespace`` are called.
 
     ``owns_namespace`` false: the namespace was there before, and is neither made nor deleted. ``cluster_rules`` hold in
-    every namespace, ``namespace_rules`` in ``namespace`` alone.
+    every namespace, ``lease_rules`` in ``lease_namespace`` alone.
     """
 
     environment: str
@@ -73,7 +73,8 @@ class AddOns:
     service_account: str
     cluster_wide_name: str
     cluster_rules: tuple[AccessRule, ...]
-    namespace_rules: tuple[AccessRule, ...]
+    lease_namespace: str
+    lease_rules: tuple[AccessRule, ...]
     runner: Runner | None
     pre_pulls: tuple[PrePull, ...]
 

@@ -21,6 +21,7 @@ from engine.catalog.data import CatalogData
 from engine.converge.store import DocumentStore, FileStore
 from engine.decide.add_ons import kubernetes_name
 from engine.model.catalog import Catalog
+from engine.model.cluster_access import LEASE_NAMESPACE
 from engine.model.document import DesiredDocument
 from engine.model.environment import CatalogSource, ClusterKind, Environment
 from engine.model.snapshot import CloudFacts
@@ -146,10 +147,9 @@ class _Unprompted:
 
 
 def _cluster_lease(environment: Environment, api_server: ApiConnection) -> KubernetesLease:
-    namespace = environment.in_cluster.namespace if environment.in_cluster else "kube-system"
     # Told to whoever finds it held, and never that of another process.
     holder = f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(4)}"
-    return KubernetesLease(api_server, namespace, kubernetes_name(f"nodewright-{environment.name}"), holder)
+    return KubernetesLease(api_server, LEASE_NAMESPACE, kubernetes_name(f"nodewright-{environment.name}"), holder)
 
 
 @contextmanager

@@ -140,7 +140,7 @@ def test_an_annotation_without_a_reason_pauses_as_well(server: LeaseServer) -> N
     assert keys.PAUSED in one.paused()
 
 
-def test_in_a_namespace_that_is_still_to_be_made_it_is_held_by_whoever_asks() -> None:
+def test_without_its_namespace_nobody_holds_it_and_the_refusal_is_named() -> None:
     class NoNamespace(LeaseServer):
         def ask(
             self, method: str, path: str, *, body: object = None, content_type: str = "application/json"
@@ -149,9 +149,19 @@ def test_in_a_namespace_that_is_still_to_be_made_it_is_held_by_whoever_asks() ->
 
     one = lease_of(NoNamespace(), "one", Clock())
 
+    with pytest.raises(ActuationFailed, match="refused writing the Lease kube-system/nodewright-test with 404"):
+        one.take()
+    assert not one.is_held()
+
+
+def test_who_finds_the_lease_deleted_has_lost_it_and_makes_it_anew_at_the_next_take(server: LeaseServer) -> None:
+    one = lease_of(server, "one", Clock())
+    one.take()
+    server.lease = None
+
+    assert not one.renew()
     assert one.take() == ""
-    assert one.is_held()
-    one.release()
+    assert server.lease is not None
 
 
 def test_a_refusal_names_the_right_that_is_missing(server: LeaseServer) -> None:

@@ -30,6 +30,8 @@ _PATHS = {
     "CronJob": "/apis/batch/v1/namespaces/{}/cronjobs",
     "PodDisruptionBudget": "/apis/policy/v1/namespaces/{}/poddisruptionbudgets",
     "HorizontalPodAutoscaler": "/apis/autoscaling/v2/namespaces/{}/horizontalpodautoscalers",
+    "Role": "/apis/rbac.authorization.k8s.io/v1/namespaces/{}/roles",
+    "RoleBinding": "/apis/rbac.authorization.k8s.io/v1/namespaces/{}/rolebindings",
     "Lease": "/apis/coordination.k8s.io/v1/namespaces/{}/leases",
 }
 

@@ -21,6 +21,7 @@ from engine.converge.in_cluster_plugin import kubernetes_plugin
 from engine.converge.pulumi_cli import ToolchainError
 from engine.converge.toolchain import find_toolchain, pulumi_home
 from engine.decide.add_ons import add_ons
+from engine.model.cluster_access import LEASE_NAMESPACE
 from engine.model.eviction import EvictionStatus
 from engine.model.fault import Fault
 from engine.model.in_cluster import ChangeKind, InstallOutcome
@@ -39,6 +40,7 @@ from tests.cluster.installing import PROJECT, Project, project
 pytestmark = pytest.mark.cluster
 
 IMAGE = "registry.example.com/nodewright:1"
+IN_LEASE_NAMESPACE = ("Role", "RoleBinding", "Lease")
 CLUSTER_WIDE = ("ClusterRole", "ClusterRoleBinding", "PriorityClass")
 
 
@@ -51,6 +53,8 @@ def of(tmp_path: Path, plane: Plane, monkeypatch: pytest.MonkeyPatch) -> Iterato
     for kind in CLUSTER_WIDE:
         for one in made.cluster.list(kind, f"nodewright.dev/environment={made.environment}"):
             made.cluster.delete(kind, one["metadata"]["name"])
+    for kind in IN_LEASE_NAMESPACE:
+        Cluster(plane, LEASE_NAMESPACE).delete(kind, f"nodewright-{made.environment}")
 
 
 @pytest.fixture
@@ -254,11 +258,11 @@ def test_the_runner_may_do_all_that_a_pass_does(of: Project, runner: ApiServer, 
         assert KubernetesNominator(runner).nominate(PodKey(cluster.namespace, "here"), node) == ""
         [eviction] = KubernetesDrainer(runner).evict([PodKey(cluster.namespace, "leaving")])
         assert eviction.status is EvictionStatus.EVICTED
-        lease = KubernetesLease(runner, of.namespace, f"nodewright-{of.environment}", "me", keeps=False)
+        lease = KubernetesLease(runner, LEASE_NAMESPACE, f"nodewright-{of.environment}", "me", keeps=False)
         assert lease.take() == ""
         assert lease.renew()
         lease.release()
-        assert of.cluster.get("Lease", f"nodewright-{of.environment}") is not None
+        assert Cluster(of.cluster.plane, LEASE_NAMESPACE).get("Lease", f"nodewright-{of.environment}") is not None
         recorder = EventRecorder(runner, of.environment)
         about = EventObject("Pod", cluster.namespace, "here")
         recorder.record([ObjectEvent(about, next(iter(EventReason)), next(iter(EventType)), "told by a test")])
