@@ -156,7 +156,9 @@ class FakeApiServer:
             if seen is not None and seen != node["metadata"]["resourceVersion"]:
                 return 409, {"message": "the object has been modified"}
             node["metadata"]["resourceVersion"] += "1"
-            node["metadata"].setdefault("labels", {}).update(body["metadata"].get("labels") or {})
+            labels = {**(node["metadata"].get("labels") or {}), **(body["metadata"].get("labels") or {})}
+            # In a merge patch null takes away.
+            node["metadata"]["labels"] = {key: value for key, value in labels.items() if value is not None}
             for key, value in body.get("spec", {}).items():
                 if value is None:
                     node["spec"].pop(key, None)

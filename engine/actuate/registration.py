@@ -18,13 +18,17 @@ from engine.model.constraint import Taint
 
 _ATTEMPTS = 3
 _CONFLICT = 409
+_UNCORDONED = {"unschedulable": None}
 
 
 class Registrar(Protocol):
     """Both say whether the node still exists, and may be repeated. Raises a Fault when the cluster does not answer."""
 
-    def register(self, node_name: str, labels: Mapping[str, str], taints: Sequence[Taint]) -> bool:
-        """Add what is lacking of labels and taints, and take the unregistered taint away."""
+    def register(self, node_name: str, labels: Mapping[str, str], taints: Sequence[Taint], *, hold: bool) -> bool:
+        """Add what is lacking of labels and taints, and take the unregistered taint away; ``hold`` cordons."""
+
+    def open(self, node_name: str, labels: Mapping[str, str]) -> bool:
+        """Add labels, and end the cordon of a node that was held."""
 
     def label(self, node_name: str, labels: Mapping[str, str]) -> bool:
         """Add labels to a node that is registered."""
@@ -36,16 +40,18 @@ class KubernetesRegistrar:
     def __init__(self, api_server: ApiConnection) -> None:
         self._api_server = api_server
 
-    def register(self, node_name: str, labels: Mapping[str, str], taints: Sequence[Taint]) -> bool:
+    def register(self, node_name: str, labels: Mapping[str, str], taints: Sequence[Taint], *, hold: bool) -> bool:
         """One merge patch of labels and taints, with the version that was read: others write the taints too."""
+        held = {keys.HELD: "true"} if hold else {}
+        cordon = {"unschedulable": True} if hold else {}
         path = _path(node_name)
         for attempt in range(1, _ATTEMPTS + 1):
             status, body = self._api_server.ask("GET", path)
             if status == OK:
                 node = json.loads(body)
                 change = {
-                    "metadata": {"resourceVersion": node["metadata"]["resourceVersion"], "labels": dict(labels)},
-                    "spec": {"taints": _with(node["spec"].get("taints") or [], taints)},
+                    "metadata": {"resourceVersion": node["metadata"]["resourceVersion"], "labels": {**labels, **held}},
+                    "spec": {"taints": _with(node["spec"].get("taints") or [], taints), **cordon},
                 }
                 status, body = self._api_server.ask("PATCH", path, body=change, content_type=MERGE_PATCH)
             if status in (OK, NOT_FOUND):
@@ -54,9 +60,15 @@ class KubernetesRegistrar:
                 raise refused(f"the registration of node {node_name}", status, body)
         return False
 
+    def open(self, node_name: str, labels: Mapping[str, str]) -> bool:
+        """One merge patch, in which null takes away."""
+        return self._patched(node_name, {"metadata": {"labels": {**labels, keys.HELD: None}}, "spec": _UNCORDONED})
+
     def label(self, node_name: str, labels: Mapping[str, str]) -> bool:
         """One merge patch: labels that are not named stay."""
-        change = {"metadata": {"labels": dict(labels)}}
+        return self._patched(node_name, {"metadata": {"labels": dict(labels)}})
+
+    def _patched(self, node_name: str, change: object) -> bool:
         status, body = self._api_server.ask("PATCH", _path(node_name), body=change, content_type=MERGE_PATCH)
         if status not in (OK, NOT_FOUND):
             raise refused(f"the labels of node {node_name}", status, body)

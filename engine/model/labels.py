@@ -10,6 +10,8 @@ ZONE_ID = "topology.k8s.aws/zone-id"
 CAPACITY_TYPE = "karpenter.sh/capacity-type"
 NODE_POOL = "karpenter.sh/nodepool"
 DO_NOT_DISRUPT = "karpenter.sh/do-not-disrupt"
+# A node of ours that is cordoned until it is whole.
+HELD = "nodewright.dev/held"
 DISRUPTED_TAINT = "karpenter.sh/disrupted"
 REGISTERED = "karpenter.sh/registered"
 INITIALIZED = "karpenter.sh/initialized"

@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from contextlib import nullcontext, suppress
 from functools import partial
 from queue import Empty, SimpleQueue
 
 from attrs import evolve, frozen
 
-from engine.model import labels as keys
-from engine.model.claim import Claim
-from engine.model.constraint import Taint
 from engine.model.fault import Fault
-from engine.model.ledger import Ledger, Milestones
-from engine.model.node import Node
 from engine.model.plan import Nomination, Plan, RemovalPhase
 from engine.model.pod import PodKey
 from engine.model.snapshot import Snapshot
 from engine.reconcile.host import Host, Work
 from engine.reconcile.ports import Ports
+from engine.reconcile.registrations import Registration, Step, closed_nodes, registrations
 from engine.reconcile.troubles import as_fault
 
 # A pod whose budget holds it back is asked again this often, not at every pass.
@@ -27,16 +22,6 @@ _AGAIN_SECONDS = 5.0
 # So many faults in a row are the API server's, not an object's.
 _MOST_FAULTS = 3
 _NOMINATIONS = "nominations"
-
-
-@frozen
-class Registration:
-    """What a node lacks of its claim's ``labels``. ``is_new``: it was not registered yet, and gets ``taints`` too."""
-
-    node: str
-    labels: Mapping[str, str]
-    is_new: bool
-    taints: tuple[Taint, ...] = ()
 
 
 @frozen
@@ -54,45 +39,19 @@ class Chores:
 def chores_of(plan: Plan, snapshot: Snapshot) -> Chores:
     """All that the plan wants done in the cluster and that the snapshot does not show done."""
     named = {pod.key: pod.nominated_node_name for pod in snapshot.pods} if plan.nominations else {}
+    due = registrations(plan, snapshot)
+    closed = closed_nodes(snapshot, due) if plan.nominations else frozenset()
     return Chores(
-        registrations=registrations(snapshot, plan.ledger),
-        nominations=tuple(each for each in plan.nominations if named.get(each.pod) != each.node),
+        registrations=due,
+        nominations=tuple(
+            each for each in plan.nominations if named.get(each.pod) != each.node and each.node not in closed
+        ),
         marks=tuple(
             (removal.record.node, removal.pods)
             for removal in plan.removals
             if removal.phase is RemovalPhase.MARK and removal.record.node
         ),
     )
-
-
-def registrations(snapshot: Snapshot, ledger: Ledger) -> tuple[Registration, ...]:
-    """The nodes of claims that lack something: a kubelet knows its pool, and not its type's facts.
-
-    Labels that a node has already stay as they are.
-    """
-    claims = {claim.name: claim for claim in snapshot.document.claims} if snapshot.document else {}
-    claim_of = {instance.id: claims.get(instance.claim) for instance in snapshot.cloud.instances if instance.is_alive}
-    found = (
-        _registration(node, claim, ledger.milestones.get(claim.name))
-        for node in snapshot.nodes
-        if (claim := claim_of.get(node.instance_id)) is not None
-    )
-    return tuple(each for each in found if each is not None)
-
-
-def _registration(node: Node, claim: Claim, milestones: Milestones | None) -> Registration | None:
-    is_new = keys.REGISTERED not in node.labels or any(taint.key == keys.UNREGISTERED_TAINT for taint in node.taints)
-    is_initialized = milestones is not None and milestones.initialized_at is not None
-    if (
-        not is_new
-        and node.labels.keys() >= claim.labels.keys()
-        and (not is_initialized or keys.INITIALIZED in node.labels)
-    ):
-        # A thousand nodes are such, in every pass.
-        return None
-    promised = {**claim.labels, keys.REGISTERED: "true"} | ({keys.INITIALIZED: "true"} if is_initialized else {})
-    lacking = {key: value for key, value in promised.items() if key not in node.labels}
-    return Registration(node.name, lacking, is_new, claim.taints if is_new else ())
 
 
 class Hands:
@@ -148,7 +107,7 @@ class Hands:
 
 
 def _named(registration: Registration) -> object:
-    return registration.node, registration.is_new, tuple(sorted(registration.labels))
+    return registration.node, registration.step, tuple(sorted(registration.labels))
 
 
 def _steps(chores: Chores, ports: Ports) -> list[tuple[str, Work]]:
@@ -157,11 +116,11 @@ def _steps(chores: Chores, ports: Ports) -> list[tuple[str, Work]]:
     A pod that is tried in vain while its node is closed loses its nomination, so each new node is opened right after
     its own pods are told, node by node.
     """
-    opening = {each.node for each in chores.registrations if each.is_new}
+    opening = {each.node for each in chores.registrations if each.opens}
     told_first = tuple(each for each in chores.nominations if each.node not in opening)
     steps: list[tuple[str, Work]] = [(_NOMINATIONS, partial(_nominate, ports, told_first))] if told_first else []
     for each in chores.registrations:
-        own = tuple(told for told in chores.nominations if told.node == each.node) if each.is_new else ()
+        own = tuple(told for told in chores.nominations if told.node == each.node) if each.opens else ()
         if own:
             steps.append((_NOMINATIONS, partial(_nominate, ports, own)))
         steps.append((f"node {each.node}", partial(register, ports, each)))
@@ -170,11 +129,17 @@ def _steps(chores: Chores, ports: Ports) -> list[tuple[str, Work]]:
 
 
 def register(ports: Ports, registration: Registration) -> None:
-    """Give a node what it lacks; a new one is open to kube-scheduler then."""
-    if registration.is_new:
-        ports.registrar.register(registration.node, registration.labels, registration.taints)
-    else:
-        ports.registrar.label(registration.node, registration.labels)
+    """Take a node one step on."""
+    node, labels = registration.node, registration.labels
+    match registration.step:
+        case Step.REGISTER:
+            ports.registrar.register(node, labels, registration.taints, hold=False)
+        case Step.HOLD:
+            ports.registrar.register(node, labels, registration.taints, hold=True)
+        case Step.OPEN:
+            ports.registrar.open(node, labels)
+        case Step.LABEL:
+            ports.registrar.label(node, labels)
 
 
 def nominate_and_register(ports: Ports, chores: Chores) -> None:

@@ -103,8 +103,12 @@ class SimulatedCluster:
         """Undo ``mark``; False when there is no such node."""
         return self._retaint(node_name, unschedulable=False, added=[])
 
-    def register(self, node_name: str, labels: Mapping[str, str], taints: Sequence[Taint]) -> bool:
-        """Label a node; what its taints should be, this cluster has seen to. False when there is no such node."""
+    def register(self, node_name: str, labels: Mapping[str, str], taints: Sequence[Taint], *, hold: bool) -> bool:
+        """Label a node; its taints this cluster has seen to, and it holds none. False when there is no such node."""
+        return self.label(node_name, labels)
+
+    def open(self, node_name: str, labels: Mapping[str, str]) -> bool:
+        """Label a node, which was never closed. False when there is no such node."""
         return self.label(node_name, labels)
 
     def label(self, node_name: str, labels: Mapping[str, str]) -> bool:

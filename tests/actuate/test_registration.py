@@ -53,7 +53,7 @@ class TestARegistration:
     def registered(self, server: FakeApiServer, tmp_path: Path, *taints: dict[str, str]) -> list[dict[str, str]]:
         server.nodes[0]["spec"]["taints"] = list(taints)
         assert KubernetesRegistrar(ApiServer(server.kubeconfig(tmp_path))).register(
-            "node-1", {"gpu": "a10g"}, self.PROMISED
+            "node-1", {"gpu": "a10g"}, self.PROMISED, hold=False
         )
         assert server.nodes[0]["metadata"]["labels"] == {"own": "1", "gpu": "a10g"}
         left: list[dict[str, str]] = server.nodes[0]["spec"]["taints"]
@@ -77,4 +77,16 @@ class TestARegistration:
 
     def test_of_a_node_that_is_gone_is_no_fault(self, server: FakeApiServer, tmp_path: Path) -> None:
         registrar = KubernetesRegistrar(ApiServer(server.kubeconfig(tmp_path)))
-        assert not registrar.register("node-2", {}, self.PROMISED)
+        assert not registrar.register("node-2", {}, self.PROMISED, hold=True)
+
+
+class TestAHeldNode:
+    def test_is_cordoned_until_it_is_opened(self, server: FakeApiServer, tmp_path: Path) -> None:
+        registrar = KubernetesRegistrar(ApiServer(server.kubeconfig(tmp_path)))
+        assert registrar.register("node-1", {"gpu": "a10g"}, (), hold=True)
+        assert server.nodes[0]["spec"]["unschedulable"] is True
+        assert server.nodes[0]["metadata"]["labels"]["nodewright.dev/held"] == "true"
+
+        assert registrar.open("node-1", {"whole": "1"})
+        assert not server.nodes[0]["spec"].get("unschedulable")
+        assert server.nodes[0]["metadata"]["labels"] == {"own": "1", "gpu": "a10g", "whole": "1"}

@@ -83,10 +83,17 @@ class WorldPorts:
         self.world.mark(node_name)
         return True
 
-    def register(self, node_name: str, labels: Mapping[str, str], taints: Sequence[Taint]) -> bool:
+    def register(self, node_name: str, labels: Mapping[str, str], taints: Sequence[Taint], *, hold: bool) -> bool:
         node = self.world.nodes[node_name]
         kept = tuple(taint for taint in node.taints if taint.key != keys.UNREGISTERED_TAINT)
-        self.world.nodes[node_name] = evolve(node, taints=tuple(dict.fromkeys((*kept, *taints))))
+        changed = evolve(node, taints=tuple(dict.fromkeys((*kept, *taints))), unschedulable=hold or node.unschedulable)
+        self.world.nodes[node_name] = changed
+        return self.label(node_name, {**labels, keys.HELD: "true"} if hold else labels)
+
+    def open(self, node_name: str, labels: Mapping[str, str]) -> bool:
+        node = self.world.nodes[node_name]
+        others = {key: value for key, value in node.labels.items() if key != keys.HELD}
+        self.world.nodes[node_name] = evolve(node, labels=others, unschedulable=False)
         return self.label(node_name, labels)
 
     def label(self, node_name: str, labels: Mapping[str, str]) -> bool:

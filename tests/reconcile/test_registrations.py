@@ -1,0 +1,127 @@
+"""What a node of ours lacks, step by step from its first sight until pods may run on it."""
+
+from __future__ import annotations
+
+from attrs import evolve
+
+from engine.decide import decide
+from engine.model import labels as keys
+from engine.model.constraint import Taint, TaintEffect
+from engine.model.ledger import Ledger, Milestones
+from engine.model.node import Node
+from engine.model.plan import Plan
+from engine.model.pod import PodKey
+from engine.model.quantity import NVIDIA_GPU, Resources
+from engine.model.snapshot import CloudFacts, Snapshot
+from engine.reconcile.hands import Chores, chores_of
+from engine.reconcile.registrations import Registration, Step, registrations
+from tests.builders import (
+    ANYTHING,
+    NOON,
+    catalog,
+    claim,
+    document,
+    environment,
+    minutes,
+    node,
+    node_pool,
+    pod,
+    snapshot,
+    taint,
+)
+from tests.decide.test_fleet import instance
+from tests.decide.world import policy
+
+POOL = node_pool(taints=[taint("gpu")], startup_taints=[taint("cilium")])
+ONE = claim("gpu-1", pool=POOL)
+UNREGISTERED = Taint(keys.UNREGISTERED_TAINT, "", TaintEffect.NO_EXECUTE)
+CAME = node("n", instance_id="i-1", taints=[taint("gpu"), UNREGISTERED], created=NOON)
+NO_GPU = Resources({**CAME.allocatable, NVIDIA_GPU: 0})
+WANTED = PodKey("default", "wanted")
+
+
+def looked(there: Node, at: float = 1.0, milestones: Milestones | None = None) -> tuple[Plan, Snapshot]:
+    """``at`` minutes after NOON, with a pod waiting that was planned for the machine."""
+    ledger = Ledger(
+        instance_ids={"gpu-1": "i-1"},
+        planned={str(WANTED): "gpu-1"},
+        milestones={"gpu-1": milestones or Milestones(asked_at=NOON, launched_at=NOON)},
+    )
+    seen = snapshot(
+        pods=[pod("wanted", gpu=1, tolerations=[ANYTHING])],
+        nodes=[there],
+        document=document(ONE),
+        ledger=ledger,
+        taken_at=NOON + minutes(at),
+        cloud=CloudFacts(instances=(instance(),)),
+    )
+    return decide(seen, policy(POOL), catalog(), environment()), seen
+
+
+def only(there: Node, at: float = 1.0) -> Registration:
+    [found] = registrations(*looked(there, at))
+    return found
+
+
+def chores(there: Node) -> Chores:
+    return chores_of(*looked(there))
+
+
+class TestANodeThatCameClosed:
+    def test_is_opened_at_once_when_it_is_whole(self) -> None:
+        found = only(CAME)
+        assert (found.step, found.taints) == (Step.REGISTER, ONE.taints)
+        assert found.labels[keys.REGISTERED] == "true"
+        assert found.labels.keys() >= ONE.labels.keys() - CAME.labels.keys()
+
+    def test_is_held_while_its_gpus_are_not_there(self) -> None:
+        assert only(evolve(CAME, allocatable=NO_GPU)).step is Step.HOLD
+
+    def test_is_held_while_a_startup_taint_is_on_it(self) -> None:
+        assert only(evolve(CAME, taints=(*CAME.taints, taint("cilium")))).step is Step.HOLD
+
+    def test_tells_its_pods_when_it_opens_and_not_before(self) -> None:
+        assert [told.pod for told in chores(CAME).nominations] == [WANTED]
+        assert chores(evolve(CAME, allocatable=NO_GPU)).nominations == ()
+
+
+class TestAHeldNode:
+    HELD = evolve(
+        CAME,
+        taints=(taint("gpu"),),
+        unschedulable=True,
+        labels={**CAME.labels, **ONE.labels, keys.REGISTERED: "true", keys.HELD: "true"},
+    )
+
+    def test_stays_closed_and_its_pods_untold_until_its_gpus_come(self) -> None:
+        without = evolve(self.HELD, allocatable=NO_GPU)
+        assert registrations(*looked(without)) == ()
+        assert chores(without).nominations == ()
+
+    def test_opens_once_it_is_whole(self) -> None:
+        assert only(self.HELD).step is Step.OPEN
+        assert [told.node for told in chores(self.HELD).nominations] == ["n"]
+
+    def test_is_not_bought_again_meanwhile(self) -> None:
+        plan, _ = looked(evolve(self.HELD, allocatable=NO_GPU))
+        assert plan.launches == ()
+
+
+def test_a_node_that_came_open_is_never_closed() -> None:
+    assert only(evolve(CAME, taints=(taint("gpu"),), allocatable=NO_GPU)).step is Step.REGISTER
+
+
+def test_an_operators_cordon_is_not_ours_to_end() -> None:
+    cordoned = evolve(
+        CAME, taints=(taint("gpu"),), unschedulable=True, labels={**CAME.labels, **ONE.labels, keys.REGISTERED: "true"}
+    )
+    assert all(not found.opens for found in registrations(*looked(cordoned)))
+
+
+def test_a_registered_node_that_lacks_nothing_is_left_alone() -> None:
+    whole = evolve(
+        CAME,
+        taints=(taint("gpu"),),
+        labels={**CAME.labels, **ONE.labels, keys.REGISTERED: "true", keys.INITIALIZED: "true"},
+    )
+    assert registrations(*looked(whole)) == ()
