@@ -8,8 +8,11 @@ from enum import Enum
 
 from attrs import field, frozen
 
-from engine.model.constraint import Requirement, Toleration
+from engine.model import labels as keys
+from engine.model.constraint import Operator, Requirement, Toleration
 from engine.model.quantity import NOTHING, Resources
+
+_WITHOUT_POOL = Requirement(keys.NODE_POOL, Operator.DOES_NOT_EXIST)
 
 
 class PodPhase(str, Enum):
@@ -52,6 +55,11 @@ class Placing:
     tolerations: tuple[Toleration, ...] = ()
     unsupported: tuple[str, ...] = ()
 
+    @property
+    def refuses_every_pool(self) -> bool:
+        """Whether it asks for a node outside of every NodePool, as Karpenter's pods and our own runner's do."""
+        return bool(self.affinity_terms) and all(_WITHOUT_POOL in term for term in self.affinity_terms)
+
 
 @frozen
 class Pod:
@@ -87,10 +95,15 @@ class Pod:
         return self.phase in (PodPhase.SUCCEEDED, PodPhase.FAILED)
 
     @property
-    def is_waiting(self) -> bool:
-        """Whether this pod wants a node: pending, bound nowhere, not going, not held back by a gate."""
+    def is_to_be_bound(self) -> bool:
+        """Whether the scheduler looks for a node for it: pending, bound nowhere, not going, not held back by a gate."""
         waits = self.phase is PodPhase.PENDING and self.node_name is None
         return waits and not (self.deleting or self.is_daemon or self.scheduling_gated)
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether this pod waits for a node that could be ours: one that refuses every pool's nodes does not."""
+        return self.is_to_be_bound and not self.placing.refuses_every_pool
 
 
 @frozen

@@ -38,7 +38,7 @@ def bind_pods(pods: Iterable[Pod], nodes: Sequence[Node]) -> tuple[Mapping[PodKe
     unbound: dict[PodKey, str] = {}
     # A pod like one that found nothing finds nothing: rooms only shrink while we bind.
     hopeless: dict[Hashable, str] = {}
-    for pod in sorted((each for each in every if each.is_waiting), key=_queue_order):
+    for pod in sorted((each for each in every if each.is_to_be_bound), key=_queue_order):
         likeness = _likeness(pod.placing)
         if likeness in hopeless:
             unbound[pod.key] = hopeless[likeness]
