@@ -25,6 +25,7 @@ from engine.reconcile.works import Works
 from engine.report.summary import PassPhase, PassReport, PassResult, report_of
 
 _KINDS_SHOWN = 3
+_WARNING_CHARACTERS = 200
 
 
 @frozen
@@ -69,7 +70,7 @@ class LivePass:
         try:
             snapshot = self._snapshot(ports)
         except NotSynced as doubt:
-            return self._gated(ports, pass_id, (str(doubt),), watch, started_at)
+            return self._gated(ports, pass_id, self._live.unsynced() or (str(doubt),), watch, started_at)
         watch.reached(PassPhase.SEEN)
         plan = decide(snapshot, ports.policy, ports.catalog, ports.environment)
         watch.reached(PassPhase.DECIDED)
@@ -94,11 +95,11 @@ class LivePass:
     def _gated(
         self, ports: Ports, pass_id: str, unsynced: tuple[str, ...], watch: Stopwatch, started_at: datetime
     ) -> Looked:
-        more = f"; and {len(unsynced) - _KINDS_SHOWN} more" if len(unsynced) > _KINDS_SHOWN else ""
-        words = "; ".join(unsynced[:_KINDS_SHOWN]) + more
+        lead = "nothing is decided until the whole cluster is seen: "
+        words = _in_short(unsynced, _WARNING_CHARACTERS - len(lead))
         if not self.is_gated:
             # Once for each time that the gate is shut: kinds come and go one by one.
-            self._troubles.tell("cluster", Fault(f"nothing is decided until the whole cluster is seen: {words}"))
+            self._troubles.tell("cluster", Fault(f"{lead}{words}"))
         self.is_gated = True
         name = ports.environment.name
         return Looked(
@@ -164,6 +165,19 @@ class LivePass:
             self._troubles.tell(subject, Fault(f"{words[0]}{more}", hint or ()))
         else:
             self._troubles.over(subject)
+
+
+def _in_short(unsynced: tuple[str, ...], characters: int) -> str:
+    """Which kinds are in doubt, and the first one's reason, without its middle where it is long."""
+    kinds = [doubt.partition(": ")[0] for doubt in unsynced]
+    more = f" and {len(kinds) - _KINDS_SHOWN} more" if len(kinds) > _KINDS_SHOWN else ""
+    named = ", ".join(kinds[:_KINDS_SHOWN]) + more
+    why = " ".join(unsynced[0].partition(": ")[2].split())
+    half = max(20, (characters - len(f"{named}:  … ")) // 2)
+    if len(why) > 2 * half:
+        # What was asked stands at the beginning of such words, and at their end what went wrong at last.
+        why = f"{why[:half].rstrip()} … {why[-half:].lstrip()}"
+    return f"{named}: {why}" if why else named
 
 
 def _result_of(outcomes: tuple[Outcome, ...]) -> PassResult:

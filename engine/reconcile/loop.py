@@ -185,6 +185,9 @@ class Loop:
         if self._looking.is_gated:
             # Nothing else can be answered before that, so it would be urgent for ever.
             return not self._live.unsynced()
+        if self._live.unsynced():
+            # Whoever reads the metrics would take an old picture of the cluster for one of now.
+            return True
         return self._cloud.has_news or self._ports.lease.paused() != self._looking.pause_seen
 
     def _has_reason(self, revision: int) -> bool:

@@ -17,8 +17,8 @@ from engine.reconcile import live_pass
 from engine.reconcile.ports import Ports
 from engine.reconcile.troubles import Troubles
 from engine.report.summary import PassResult
+from tests.builders import NOON, minutes, node_pool, pod
 from tests.builders import environment as built_environment
-from tests.builders import minutes, node_pool, pod
 from tests.decide.world import World, policy
 from tests.reconcile.loop_world import LoopPorts
 
@@ -93,7 +93,7 @@ def test_nothing_is_decided_before_all_kinds_are_seen_and_the_reason_is_told_onc
     assert (heard.plans, loop.calls) == ([], [])
     assert set(heard.results()) == {PassResult.NOT_SYNCED}
     assert len(heard.warned) == 1
-    assert "nodes: it was not listed yet" in heard.warned[0]
+    assert heard.warned[0].endswith("is seen: nodes, pods: it was not listed yet")
 
     loop.stop.times = 0
     loop.run(until=90.0)
@@ -112,6 +112,30 @@ def test_a_kind_in_doubt_holds_decisions_until_it_is_seen_again(tmp_path: Path) 
     loop.stop.times = 0
     loop.run(until=100.0)
     assert len(loop.world.running()) == 2
+
+
+def test_an_api_server_that_dies_is_told_at_once_in_short_and_so_is_its_return(tmp_path: Path) -> None:
+    loop = at_rest(1, tmp_path)
+    why = f"the Kubernetes API server gave no answer to GET /api: {'MaxRetryError: ' * 80}[Errno 111] refused"
+    kinds = ("pods", "nodes", "daemonsets", "leases", "poddisruptionbudgets")
+    live = loop.live
+
+    def doubt(doubts: tuple[str, ...]) -> None:
+        live.doubts = doubts
+        live.poke()
+
+    loop.time.at(20.0, lambda: doubt(tuple(f"{kind}: {why}" for kind in kinds)))
+    loop.time.at(25.0, lambda: doubt(()))
+    _, heard = loop.run(until=26.0)
+
+    [shut] = [report for report in heard.reports if report.result is PassResult.NOT_SYNCED]
+    assert shut.started_at - NOON == timedelta(seconds=20)
+    assert heard.reports[-1].started_at - NOON == timedelta(seconds=25)
+    [warned] = heard.warned
+    assert "pods, nodes, daemonsets and 2 more: the Kubernetes API server" in warned
+    assert warned.endswith("[Errno 111] refused")
+    assert len(warned) <= 200
+    assert heard.said == ["the whole cluster is seen again"]
 
 
 def test_news_from_ec2_while_the_gate_is_shut_waits_for_it_without_turning(tmp_path: Path) -> None:
