@@ -23,9 +23,11 @@ from engine.model.fault import Fault
 LEASE_SECONDS = 15.0
 # A holder that could not renew for this part of the lease's length lets go before anybody else may take it.
 _TRUSTED_PART = 2 / 3
-_CREATED, _CONFLICT = 201, 409
+_CREATED, _ACCEPTED, _CONFLICT = 201, 202, 409
 _ATTEMPTS = 3
-_RIGHTS = "give our user the rights to get, create and update leases in that namespace"
+_RIGHTS = (
+    "give our user the rights to get, create and update leases in that namespace, and to delete them for a destroy"
+)
 _HINTS = {401: _RIGHTS, 403: _RIGHTS, NOT_FOUND: "check that the kubeconfig's server is a whole Kubernetes API server"}
 
 
@@ -110,6 +112,21 @@ class KubernetesLease:
             except Fault:
                 self._lease = None
             self._renewed_at = None
+
+    def remove(self) -> None:
+        """Delete it, annotations and all, unless somebody else holds it. Raises ActuationFailed when refused."""
+        self.release()
+        with self._guard:
+            self._read()
+            if self._lease is None or self._other_holder():
+                return
+            # Whoever writes it in between keeps it.
+            as_seen = {"resourceVersion": self._lease["metadata"]["resourceVersion"]}
+            body = {"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": as_seen}
+            status, answer = self._api_server.ask("DELETE", self._path, body=body)
+            if status not in (OK, _ACCEPTED, NOT_FOUND, _CONFLICT):
+                raise self._refused("deleting", status, answer)
+            self._lease = None
 
     def look(self) -> None:
         """See how it stands. A Lease that we may not read tells nothing."""

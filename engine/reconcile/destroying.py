@@ -45,7 +45,17 @@ def destroy(ports: Ports, tell: Tell, on_progress: OnEvent) -> Outcome:
         ports.store.write_ledger(Ledger(settled_version=outcome.version if outcome.is_settled else 0))
     if outcome.was_interrupted:
         raise KeyboardInterrupt
+    if outcome.is_settled:
+        _remove_lease(ports, tell)
     return outcome
+
+
+def _remove_lease(ports: Ports, tell: Tell) -> None:
+    """What is left of it harms nobody, so an environment without it is not the less gone."""
+    try:
+        ports.lease.remove()
+    except Fault as left:
+        tell(f"the environment's Lease stays in the cluster: {left}")
 
 
 def _take_back(ports: Ports, published: DesiredDocument | None, emptied: DesiredDocument | None) -> None:

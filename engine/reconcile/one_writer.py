@@ -46,6 +46,9 @@ class StoreLease:
         if held is not None:
             held.close()
 
+    def remove(self) -> None:
+        """A lock that is let go leaves nothing but a line in the store, which outlives the environment anyway."""
+
     def look(self) -> None:
         """There is nothing to see that taking it would not show."""
 
@@ -78,6 +81,10 @@ class BothLeases:
     def release(self) -> None:
         self._cluster.release()
         self._store.release()
+
+    def remove(self) -> None:
+        self._cluster.remove()
+        self._store.remove()
 
     def look(self) -> None:
         self._cluster.look()

@@ -73,6 +73,7 @@ class PassLease(Protocol):
     """Be the one who changes an environment. ``take`` says who else is it, in words, and nothing once we are.
 
     ``paused`` is why somebody paused the environment on the lease itself, as last seen; ``look`` sees again.
+    ``remove`` takes away what a destroyed environment would leave of it, unless somebody else holds it by now.
     """
 
     def take(self) -> str: ...
@@ -80,6 +81,8 @@ class PassLease(Protocol):
     def is_held(self) -> bool: ...
 
     def release(self) -> None: ...
+
+    def remove(self) -> None: ...
 
     def look(self) -> None: ...
 

@@ -29,6 +29,8 @@ class LeaseServer:
         if method == "GET":
             return (404, b"{}") if self.lease is None else (200, json.dumps(self.lease).encode())
         assert isinstance(body, dict)
+        if method == "DELETE":
+            return self._deleted(body["preconditions"]["resourceVersion"])
         seen = body["metadata"].get("resourceVersion")
         if method == "POST" and self.lease is not None:
             return 409, b'{"message": "already exists"}'
@@ -43,6 +45,14 @@ class LeaseServer:
         lease = self.lease or {"metadata": {}, "spec": {}}
         metadata = {**lease["metadata"], "annotations": {key: value}}
         self._kept({**lease, "metadata": metadata}, 200)
+
+    def _deleted(self, seen: str) -> tuple[int, bytes]:
+        if self.lease is None:
+            return 404, b"{}"
+        if seen != self.lease["metadata"]["resourceVersion"]:
+            return 409, b'{"message": "the object has been modified"}'
+        self.lease = None
+        return 200, b"{}"
 
     def _kept(self, lease: dict[str, Any], status: int) -> tuple[int, bytes]:
         self._version += 1

@@ -180,3 +180,34 @@ def test_looking_needs_no_right() -> None:
     one.look()
 
     assert one.paused() == ""
+
+
+def test_a_destroyed_environment_leaves_no_lease_and_a_second_removal_finds_none(server: LeaseServer) -> None:
+    one = lease_of(server, "one", Clock())
+    one.take()
+
+    one.remove()
+    one.remove()
+
+    assert server.lease is None
+    assert not one.is_held()
+
+
+def test_a_lease_that_another_holds_by_now_is_not_removed(server: LeaseServer) -> None:
+    clock = Clock()
+    one, two = lease_of(server, "one", clock), lease_of(server, "two", clock)
+    one.take()
+    one.release()
+    two.take()
+
+    one.remove()
+
+    assert two.renew()
+
+
+def test_a_removal_that_is_refused_says_which_right_is_missing(server: LeaseServer) -> None:
+    server.refuses = 403
+
+    with pytest.raises(ActuationFailed) as said:
+        lease_of(server, "one", Clock()).remove()
+    assert "to delete them for a destroy" in said.value.hints[0]

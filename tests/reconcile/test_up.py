@@ -18,6 +18,7 @@ from engine.model.pod import Owner
 from engine.model.policy import Disruption
 from engine.reconcile import passes
 from engine.reconcile.destroying import destroy
+from engine.reconcile.one_writer import StoreLease
 from engine.reconcile.ports import OnEvent
 from engine.reconcile.up import up
 from tests.builders import minutes, node_pool, pod
@@ -188,6 +189,23 @@ def test_destroy_lets_every_claim_go_by_a_record(three: WorldPorts) -> None:
     assert document is not None
     assert list(document.claims) == []
     assert {record.reason.value for record in document.removals} == {"Destroyed"}
+
+
+class _Kept(StoreLease):
+    """A lease that may not be removed, and says whether it was held when that was tried."""
+
+    def remove(self) -> None:
+        raise Fault(f"refused, held: {self.is_held()}")
+
+
+def test_a_destroy_that_may_not_remove_its_lease_says_so_and_is_done(three: WorldPorts) -> None:
+    up(three.ports, Watcher())
+    told: list[str] = []
+
+    outcome = destroy(evolve(three.ports, lease=_Kept(three.store)), told.append, print)
+
+    assert outcome.is_settled
+    assert told[-1] == "the environment's Lease stays in the cluster: refused, held: False"
 
 
 class _Interrupted(WorldPorts):
