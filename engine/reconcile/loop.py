@@ -17,6 +17,7 @@ from engine.reconcile.back_off import BackOff
 from engine.reconcile.batch import wait_for_batch
 from engine.reconcile.cloud_cache import CloudCache
 from engine.reconcile.crew import Crew
+from engine.reconcile.file_watch import FileWatch
 from engine.reconcile.hands import Hands
 from engine.reconcile.host import Host
 from engine.reconcile.live_pass import LivePass, Looked
@@ -102,6 +103,7 @@ class Loop:
             live, host, self._cloud, self._memory, self._crew, self._works, self._troubles, observer
         )
         self._back_off = BackOff(host)
+        self._files = FileWatch(host.monotonic)
         self._decided_revision = -1
         self._began_at = self._heartbeat_at = self._lease_seen_at = host.monotonic()
         self._again_at = _NEVER
@@ -171,6 +173,7 @@ class Loop:
             self._cloud.due_at(every),
             self._lease_seen_at + _LOOK_AT_LEASE_SECONDS,
             self._lanes_due_at(),
+            self._files.due_at(),
         )
 
     def _lanes_due_at(self) -> float:
@@ -191,11 +194,12 @@ class Loop:
         return self._cloud.has_news or self._ports.lease.paused() != self._looking.pause_seen
 
     def _has_reason(self, revision: int) -> bool:
-        due_at = min(self._heartbeat_at, self._again_at, self._lanes_due_at())
+        due_at = min(self._heartbeat_at, self._again_at, self._lanes_due_at(), self._files.read_at)
         return revision > self._decided_revision or self._is_urgent() or self._host.monotonic() >= due_at
 
     def _tend(self) -> None:
-        """Keep EC2's answers and the lease's annotation fresh, in the background."""
+        """Look at the files, and keep EC2's answers and the lease's annotation fresh in the background."""
+        self._files.look(self._ports)
         self._cloud.keep_fresh(self._ports, self._memory.document, self._memory.ledger)
         if self._host.monotonic() >= self._lease_seen_at + _LOOK_AT_LEASE_SECONDS:
             self._lease_seen_at = self._host.monotonic()
@@ -216,6 +220,7 @@ class Loop:
         self._again_at, self._works.must_look_again = _NEVER, False
         # Whatever comes of it, a change is answered once: what fails is tried again for its own reason.
         self._decided_revision = revision
+        self._files.pass_begins()
         self._observer.pass_begins(name)
         outcomes: tuple[Outcome, ...] = ()
         try:

@@ -17,7 +17,7 @@ from engine.reconcile.troubles import Troubles
 from engine.reconcile.workspace import Workspace
 from tests.builders import catalog
 from tests.reconcile.loop_world import FakeTime, Listener
-from tests.reconcile.test_loop import loop_of
+from tests.reconcile.test_loop import at_rest, loop_of
 
 PROJECT = Path(__file__).parents[2]
 
@@ -124,3 +124,22 @@ def test_a_key_that_is_built_in_counts_from_the_next_start_on(project: Project) 
 
     assert project.look().environment.store == ".nodewright"
     assert any("nodewright:store" in line for line in project.heard.warned)
+
+
+def test_a_quiet_loop_reads_a_changed_file_within_three_seconds(tmp_path: Path) -> None:
+    loop = at_rest(0, tmp_path)
+    begins_at = loop.time.seconds
+    (tmp_path / "policies").mkdir()
+    (tmp_path / "stacks").mkdir()
+    stack_file = tmp_path / "stacks" / "Pulumi.test.yaml"
+    read: list[tuple[float, bool]] = []
+
+    def refresh(ports: Ports, troubles: Troubles) -> Ports:
+        read.append((loop.time.seconds - begins_at, stack_file.exists()))
+        return ports
+
+    loop.time.at(begins_at + 20.5, lambda: stack_file.write_text("config: {}"))
+    loop.run(until=begins_at + 55.0, refresh=refresh)
+
+    [seen] = [at for at, is_there in read if is_there]
+    assert 20.5 < seen <= 23.5
