@@ -253,12 +253,14 @@ class Loop:
             self._again_at = now
         elif report.result is PassResult.STANDBY:
             self._again_at = now + _STANDBY_SECONDS
-        is_heartbeat = now >= self._heartbeat_at
-        every = self._ports.environment.run.every.total_seconds()
-        self._heartbeat_at = now + every * (1 + self._options.jitter * (2 * self._host.chance() - 1))
-        self._observer.pass_ended(report)
         is_idle = report.result in _QUIET or (report.result is PassResult.UNDER_WAY and not _acts(looked.plan))
-        self._audience.pass_ended(report, is_quiet=is_idle and not is_heartbeat)
+        is_quiet = is_idle and now < self._heartbeat_at
+        if not is_quiet:
+            # From the last line on: in a busy cluster with nothing to do, passes alone would put it off for ever.
+            every = self._ports.environment.run.every.total_seconds()
+            self._heartbeat_at = now + every * (1 + self._options.jitter * (2 * self._host.chance() - 1))
+        self._observer.pass_ended(report)
+        self._audience.pass_ended(report, is_quiet=is_quiet)
         if self._options.once:
             self._is_at_rest = self._has_come_to_rest(looked)
         if looked.plan is not None and report.result is not PassResult.STANDBY:

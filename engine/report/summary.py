@@ -55,6 +55,9 @@ class PassResult(str, Enum):
         return self.name.lower().replace("_", "-")
 
 
+_NOT_ACTING = (PassResult.PAUSED, PassResult.STANDBY)
+
+
 @frozen
 class PassReport:
     """What one pass did. ``seconds`` are by ``PassPhase`` value, from the pass's begin until it had come so far; a
@@ -123,9 +126,7 @@ def summary_line(report: PassReport) -> str:
     result = f"{report.result.value}: {report.words}" if report.words else report.result.value
     parts = [
         result,
-        *([f"{report.launches} launched"] if report.launches else []),
-        *([f"{report.drains} draining"] if report.drains else []),
-        *([f"{report.removals} removed"] if report.removals else []),
+        *_counts(report),
         *([f"{counted(report.waiting, 'pod')} waiting{_refused(report)}"] if report.waiting else []),
         f"{report.total_seconds:.2f}s{_phases(report)}",
     ]
@@ -147,6 +148,15 @@ def report_json(report: PassReport) -> str:
         "summary": summary_line(report),
     }
     return json.dumps(written, ensure_ascii=False)
+
+
+def _counts(report: PassReport) -> list[str]:
+    """What was done; of a pass that may not, what it would have done."""
+    launched, draining, removed = "launched", "draining", "removed"
+    if report.result in _NOT_ACTING:
+        launched, draining, removed = "to launch", "to drain", "to remove"
+    counts = ((report.launches, launched), (report.drains, draining), (report.removals, removed))
+    return [f"{count} {word}" for count, word in counts if count]
 
 
 def _refused(report: PassReport) -> str:

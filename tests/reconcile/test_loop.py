@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -81,6 +82,19 @@ def test_with_nothing_to_do_it_looks_only_at_heartbeats_and_says_only_those(tmp_
     assert heard.loud == heard.reports
     assert loop.calls == calls
     assert loop.store.document() == stood
+
+
+def test_a_busy_cluster_with_nothing_to_do_is_told_of_at_each_heartbeat_all_the_same(tmp_path: Path) -> None:
+    loop = at_rest(0, tmp_path)
+    for number in range(60):
+        loop.at(10.0 + 10 * number, lambda: None)
+
+    _, heard = loop.run(until=610.0)
+
+    assert len(heard.reports) >= 60
+    at = [(report.started_at - NOON).total_seconds() for report in heard.loud]
+    assert max(later - earlier for earlier, later in pairwise((10.0, *at, 610.0))) <= 60.1
+    assert len(at) <= 11
 
 
 def test_nothing_is_decided_before_all_kinds_are_seen_and_the_reason_is_told_once(tmp_path: Path) -> None:

@@ -38,6 +38,12 @@ def test_a_pass_that_came_to_no_plan_says_why_and_nothing_of_cost() -> None:
     assert summary_line(early) == "sandbox pass 18: not synced: nodes: 503, 0.50s"
 
 
+def test_a_paused_pass_says_why_and_what_it_would_do() -> None:
+    assert summary_line(report(PassResult.PAUSED, "audit")).startswith(
+        "sandbox pass 17: paused: audit, 5 to launch, 1 to drain, 2 to remove, 1 pod waiting"
+    )
+
+
 def test_an_idle_pass_names_no_zeros() -> None:
     idle = report_of("3", NOON, builders.snapshot(), scenes.empty_plan(), PassResult.IDLE, total_seconds=0.04)
 
