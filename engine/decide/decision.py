@@ -9,6 +9,7 @@ from engine.decide.departures import departures, machines
 from engine.decide.fleet import Fleet, match
 from engine.decide.foundation import foundation, has_changed
 from engine.decide.held_launches import without_held
+from engine.decide.held_nodes import as_if_open
 from engine.decide.launches import Launches, launches
 from engine.decide.losses import lessons, losses
 from engine.decide.memory import next_ledger
@@ -38,6 +39,7 @@ def decide(snapshot: Snapshot, policy: Policy, catalog: Catalog, environment: En
     claim leaves by a removal record only. A plan that changes nothing in the document carries the published one as it
     is, and document version 0 where none is published.
     """
+    snapshot = as_if_open(snapshot)
     fleet = match(snapshot)
     brought = bring_ups(fleet, policy, snapshot)
     lost = losses(fleet, snapshot)

@@ -74,9 +74,7 @@ def _on_foreign(node: Node, pods: Sequence[Pod]) -> _Ground | None:
 
 
 def _is_open(node: Node) -> bool:
-    """A node that is only held until it is whole is as good as one that has not come yet."""
-    is_cordoned = node.unschedulable and keys.HELD not in node.labels
-    return not (is_cordoned or node.deleting or node.is_marked)
+    return not (node.unschedulable or node.deleting or node.is_marked)
 
 
 def _existing(ground: _Ground, daemons: _DaemonsToCome, accelerated: set[str]) -> ExistingNode:

@@ -115,12 +115,6 @@ def test_a_device_that_never_shows_up_is_not_believed_in_for_ever() -> None:
     assert rooms(late) == []
 
 
-def test_a_node_that_is_held_until_it_is_whole_counts_as_what_it_will_be() -> None:
-    held = evolve(UP, unschedulable=True, allocatable=NO_GPU, labels={keys.HELD: "true"})
-    (room,) = rooms(of_one(nodes=[held]))
-    assert (room.node, room.room) == (UP.name, ONE.allocatable)
-
-
 def test_nodes_that_take_no_pods_are_not_given() -> None:
     marked = evolve(UP, unschedulable=True, taints=(taint(keys.DISRUPTED_TAINT),))
     for closed in (evolve(UP, unschedulable=True), evolve(UP, deleting=True), marked):

@@ -88,7 +88,8 @@ class TestANodeThatCameClosed:
 class TestAHeldNode:
     HELD = evolve(
         CAME,
-        taints=(taint("gpu"),),
+        # Kubernetes itself adds the second taint to a node that is cordoned.
+        taints=(taint("gpu"), taint("node.kubernetes.io/unschedulable")),
         unschedulable=True,
         labels={**CAME.labels, **ONE.labels, keys.REGISTERED: "true", keys.HELD: "true"},
     )
@@ -105,6 +106,12 @@ class TestAHeldNode:
     def test_is_not_bought_again_meanwhile(self) -> None:
         plan, _ = looked(evolve(self.HELD, allocatable=NO_GPU))
         assert plan.launches == ()
+        assert [(placed.pod, placed.node) for placed in plan.placements] == [(WANTED, "n")]
+
+    def test_that_is_marked_for_removal_is_not_offered(self) -> None:
+        marked = evolve(self.HELD, taints=(*self.HELD.taints, taint(keys.DISRUPTED_TAINT)))
+        plan, _ = looked(marked)
+        assert plan.placements == ()
 
 
 def test_a_node_that_came_open_is_never_closed() -> None:
