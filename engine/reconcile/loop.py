@@ -121,6 +121,9 @@ class Loop:
                 # While the cluster is being listed; the first launch does not wait for it then.
                 self._open_session()
                 self._works.prepare_spare(self._ports)
+            else:
+                # A pause that only taking the lease shows would cost a pass that says standby.
+                self._look_at_lease()
             self._await_first_sight()
             while not (self._stop.is_requested or self._is_at_rest):
                 self._turn()
@@ -254,21 +257,22 @@ class Loop:
         elif report.result is PassResult.STANDBY:
             self._again_at = now + _STANDBY_SECONDS
         is_idle = report.result in _QUIET or (report.result is PassResult.UNDER_WAY and not _acts(looked.plan))
-        is_quiet = is_idle and now < self._heartbeat_at
+        if self._options.once:
+            self._is_at_rest = self._has_come_to_rest(looked)
+        # The last line of a run that ends by itself says what it came to.
+        is_quiet = is_idle and now < self._heartbeat_at and not self._is_at_rest
         if not is_quiet:
             # From the last line on: in a busy cluster with nothing to do, passes alone would put it off for ever.
             every = self._ports.environment.run.every.total_seconds()
             self._heartbeat_at = now + every * (1 + self._options.jitter * (2 * self._host.chance() - 1))
         self._observer.pass_ended(report)
         self._audience.pass_ended(report, is_quiet=is_quiet)
-        if self._options.once:
-            self._is_at_rest = self._has_come_to_rest(looked)
         if looked.plan is not None and report.result is not PassResult.STANDBY:
             self._marked |= _marked_by(looked.plan)
 
     def _has_come_to_rest(self, looked: Looked) -> bool:
         """Whether nothing is left that a further pass of this run could do; nodes in flight are not waited for."""
-        if looked.plan is None or self._works.is_busy:
+        if looked.plan is None or self._works.is_busy or self._works.must_look_again:
             return False
         if looked.report.result is PassResult.PAUSED:
             return True

@@ -15,6 +15,7 @@ from engine.model.fault import Fault
 from engine.model.plan import Nomination, Plan
 from engine.model.policy import Disruption
 from engine.reconcile import live_pass
+from engine.reconcile.one_writer import StoreLease
 from engine.reconcile.ports import Ports
 from engine.reconcile.troubles import Troubles
 from engine.report.summary import PassResult
@@ -436,3 +437,28 @@ class TestOnce:
 
         assert loop.run(once=True, ports=paused)[0] == 0
         assert loop.calls == []
+
+    @pytest.mark.parametrize("is_shown_by_looking", [True, False])
+    def test_a_pause_on_the_lease_is_what_it_ends_with(self, tmp_path: Path, is_shown_by_looking: bool) -> None:
+        loop = loop_of(1, tmp_path)
+
+        class Lease(StoreLease):
+            why = ""
+
+            def look(self) -> None:
+                self.why = self.why or ("audit" if is_shown_by_looking else "")
+
+            def take(self) -> str:
+                # So slowly that the run's patience with others is over.
+                self.why, loop.time.seconds = "audit", loop.time.seconds + 30.0
+                return super().take()
+
+            def paused(self) -> str:
+                return self.why
+
+        code, heard = loop.run(once=True, ports=evolve(loop.ports, lease=Lease(loop.store)))
+
+        assert (code, loop.calls) == (0, [])
+        assert heard.loud[-1].result is PassResult.PAUSED
+        assert len(heard.loud) == (1 if is_shown_by_looking else 2)
+        assert heard.warned == ["environment test is paused: audit"]
