@@ -212,12 +212,13 @@ class Works:
 
     def _tell_failures(self, stack: str, outcome: Outcome) -> None:
         failed = [f"{one.claim}: {one.message or one.code}" for one in outcome.claims if one.status in _NEEDS_A_PERSON]
-        words = [*outcome.foundation_failures, *failed]
+        # An update that was asked to end tells that as a failure of the stack; what it left is the next one's work.
+        words = [*(() if outcome.was_interrupted else outcome.foundation_failures), *failed]
         if words:
             self.has_failed = True
             more = f" (and {len(words) - 1} more)" if len(words) > 1 else ""
             self._troubles.tell(f"stack {stack}", Fault(f"stack {stack}: {words[0]}{more}", "a later pass tries again"))
-        else:
+        elif not outcome.was_interrupted:
             self._troubles.over(f"stack {stack}", f"stack {stack} converges again")
 
     def _save_now_and_then(self, ports: Ports) -> None:

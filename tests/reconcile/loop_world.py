@@ -218,12 +218,15 @@ class LaneOf:
         world.settle()
         ports.live_changed()
         wanted = {OutcomeStatus.CREATED, OutcomeStatus.DELETED}
+        broken_off = ports.is_broken_off_by_interrupt and ports.interrupted > 0
         return Outcome(
             main,
             document.version,
             NOON,
             tuple(done),
-            is_settled=all(one.status in wanted for one in done),
+            foundation_failures=("pulumi: update canceled",) if broken_off else (),
+            is_settled=all(one.status in wanted for one in done) and not broken_off,
+            was_interrupted=broken_off,
             stack=self.stack,
             slice_digest=lane_slice(document, self.stack, main),
         )
@@ -275,6 +278,7 @@ class LoopPorts(WorldPorts):
         self.steps = 0
         self.killed_at: int | None = None
         self.interrupted = 0
+        self.is_broken_off_by_interrupt = False
         self.opened = 0
         self.cloud_fails: Fault | None = None
         self.stop = StopNow()

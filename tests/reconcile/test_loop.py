@@ -303,6 +303,17 @@ def test_a_stop_in_mid_flight_lets_the_update_finish_and_records_it(tmp_path: Pa
     assert any(line.startswith("stopping: test") for line in heard.said)
 
 
+def test_an_update_that_a_stop_broke_off_is_no_trouble(tmp_path: Path) -> None:
+    loop = loop_of(2, tmp_path)
+    loop.is_broken_off_by_interrupt = True
+    loop.time.delays["lane"] = 30.0
+
+    code, heard = loop.run(until=5.0)
+
+    assert (code, heard.warned) == (0, [])
+    assert [outcome.was_interrupted for outcome in loop.store.outcomes().values()] == [True]
+
+
 def test_a_second_stop_does_not_wait(tmp_path: Path) -> None:
     loop = loop_of(2, tmp_path)
     loop.time.delays["lane"] = 3000.0
