@@ -10,6 +10,7 @@ from engine.converge.outcomes import DUPLICATE, of_all_lanes
 from engine.converge.store import Pin
 from engine.decide import decide
 from engine.model import labels as keys
+from engine.model.document import DesiredDocument
 from engine.model.environment import NetworkMode
 from engine.model.fault import Fault
 from engine.model.ledger import Ledger
@@ -22,6 +23,8 @@ from engine.reconcile.one_writer import sole_writer
 from engine.reconcile.ports import OnEvent, Ports, Tell
 from engine.reconcile.settledness import unsettled_lanes
 
+# Somebody who publishes more often than that while we look is waited for by the next look.
+_LOOKS = 3
 _REFUSED = (OutcomeStatus.FAILED_CAPACITY, OutcomeStatus.FAILED_OTHER)
 
 
@@ -55,9 +58,14 @@ class Proposal:
 def observe(ports: Ports) -> tuple[Snapshot, tuple[str, ...]]:
     """Everything that deciding needs, as seen now, and what could not be read. Raises Fault when a read fails."""
     document = ports.store.document()
-    remembered = ports.store.ledger()
-    cloud = ports.cloud.read(ports.environment, ports.policy, document, remembered.ledger)
-    cluster = ports.cluster.read(cloud, document)
+    for _ in range(_LOOKS):
+        remembered = ports.store.ledger()
+        cloud = ports.cloud.read(ports.environment, ports.policy, document, remembered.ledger)
+        cluster = ports.cluster.read(cloud, document)
+        # A machine that a document published meanwhile lets go would look lost beside the one before.
+        seen, document = document, ports.store.document()
+        if _version_of(seen) == _version_of(document):
+            break
     ports.lease.look()
     snapshot = Snapshot(
         environment=ports.environment.name,
@@ -66,7 +74,7 @@ def observe(ports: Ports) -> tuple[Snapshot, tuple[str, ...]]:
         nodes=cluster.nodes,
         daemon_sets=cluster.daemon_sets,
         cloud=cloud,
-        document=document,
+        document=seen,
         ledger=remembered.ledger,
         problems=cluster.problems,
         workload=cluster.workload,
@@ -75,6 +83,10 @@ def observe(ports: Ports) -> tuple[Snapshot, tuple[str, ...]]:
     )
     warnings = (remembered.warning,) if remembered.warning else ()
     return snapshot, (*map(str, cluster.problems), *warnings)
+
+
+def _version_of(document: DesiredDocument | None) -> int:
+    return document.version if document else 0
 
 
 def propose(ports: Ports) -> Proposal:
@@ -111,8 +123,7 @@ def reviewed_plan(ports: Ports, plan_hash: str) -> Plan:
 
 def refuse_if_stale(ports: Ports, plan: Plan) -> None:
     """Raises Fault when the environment has moved on since the plan was decided."""
-    published = ports.store.document()
-    version = published.version if published else 0
+    version = _version_of(ports.store.document())
     if version != plan.base_version:
         raise Fault(
             f"environment {plan.environment}: plan {plan.hash[:12]} was decided on version {plan.base_version}, "

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
 import pytest
@@ -10,12 +10,15 @@ from attrs import evolve
 
 from engine.model import labels as keys
 from engine.model.document import DesiredDocument
+from engine.model.environment import Environment
 from engine.model.fault import Fault
+from engine.model.ledger import Ledger
 from engine.model.node import Instance
 from engine.model.outcome import ClaimOutcome, Outcome, OutcomeStatus
 from engine.model.plan import RemovalPhase
 from engine.model.pod import Owner
-from engine.model.policy import Disruption
+from engine.model.policy import Disruption, Policy
+from engine.model.snapshot import CloudFacts
 from engine.reconcile import passes
 from engine.reconcile.destroying import destroy
 from engine.reconcile.one_writer import StoreLease
@@ -295,3 +298,30 @@ def test_a_document_of_the_same_version_that_was_never_converged_is_not_settled(
     three.store.write_outcome(evolve(outcome, plan_hash="f" * 64))
 
     assert not passes.propose(three.ports).is_settled
+
+
+@pytest.mark.parametrize(("published", "looks"), [(0, 1), (1, 2), (9, 3)])
+def test_a_document_that_is_published_while_one_looks_is_looked_at_anew(
+    three: WorldPorts, published: int, looks: int
+) -> None:
+    up(three.ports, Watcher())
+    reads: list[int] = []
+
+    class Publishing:
+        def read(
+            self, environment: Environment, policy: Policy, document: DesiredDocument | None, ledger: Ledger
+        ) -> CloudFacts:
+            assert document is not None
+            reads.append(document.version)
+            if len(reads) <= published:
+                three.store.publish(evolve(document, version=document.version + 1))
+            return three.read(environment, policy, document, ledger)
+
+        def read_claims(self, environment: Environment, names: Collection[str]) -> tuple[Instance, ...]:
+            return three.read_claims(environment, names)
+
+    snapshot, _ = passes.observe(evolve(three.ports, cloud=Publishing()))
+
+    assert reads == list(range(1, looks + 1))
+    assert snapshot.document is not None
+    assert snapshot.document.version == looks
