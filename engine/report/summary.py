@@ -35,12 +35,13 @@ class PassPhase(str, Enum):
 
 
 class PassResult(str, Enum):
-    """How a pass ended. ``UNDER_WAY``: published, and a lane still converges; ``STANDBY``: another runner holds the
-    environment; ``REFUSED``: AWS refused launches, which the next pass plans around.
+    """How a pass ended. ``CONVERGED``: the stacks hold what was published, though its machines may still boot;
+    ``UNDER_WAY``: published, and a lane still converges; ``STANDBY``: another runner holds the environment;
+    ``REFUSED``: AWS refused launches, which the next pass plans around.
     """
 
     IDLE = "nothing to do"
-    CONVERGED = "converged"
+    CONVERGED = "stacks converged"
     UNDER_WAY = "under way"
     REFUSED = "launches refused"
     PAUSED = "paused"
@@ -122,7 +123,7 @@ def report_of(
 
 
 def summary_line(report: PassReport) -> str:
-    """``sandbox pass 7: converged, 3 launched, 2 pods waiting, 1.24s, +$3.88/h to $15.88/h, plan 9f8e…``."""
+    """``sandbox pass 7: stacks converged, 3 launched, 2 pods waiting, 1.24s, +$3.88/h to $15.88/h, plan 9f8e…``."""
     result = f"{report.result.value}: {report.words}" if report.words else report.result.value
     parts = [
         result,

@@ -52,7 +52,7 @@ def test_a_piped_log_is_json_lines_that_name_environment_pass_and_plan() -> None
         "usd_per_hour": "$15.88/h",
     }
     assert {line["environment"] for line in written} == {"sandbox"}
-    assert written[-1]["event"].startswith("sandbox pass 7: converged, 5 launched")
+    assert written[-1]["event"].startswith("sandbox pass 7: stacks converged, 5 launched")
     assert (written[-1]["result"], written[-1]["seconds"]) == ("converged", 1.25)
 
 

@@ -26,7 +26,7 @@ def report(result: PassResult = PassResult.CONVERGED, words: str = "") -> PassRe
 
 def test_a_pass_is_told_in_one_line_with_counts_seconds_and_the_change_in_cost() -> None:
     assert summary_line(report()) == (
-        "sandbox pass 17: converged, 5 launched, 1 draining, 2 removed, "
+        "sandbox pass 17: stacks converged, 5 launched, 1 draining, 2 removed, "
         "1 pod waiting (limit-reached 8, no-type-fits 1), "
         "1.24s (seen 0.02s, decided 0.08s, called 0.61s), +$3.8800/h to $15.88/h, plan 9f8e7d6c5b4a"
     )
@@ -55,6 +55,7 @@ def test_only_a_failure_needs_a_person() -> None:
 
 
 def test_programs_read_the_same_pass_as_one_line_of_json() -> None:
+    assert json.loads(report_json(report()))["result"] == "converged", "the words may change, the label may not"
     text = report_json(report(PassResult.REFUSED))
 
     assert "\n" not in text
