@@ -34,6 +34,7 @@ from engine.converge.recovery import (
     with_lost_parts,
     withheld_claims,
 )
+from engine.converge.stack_lock import LockWatch
 from engine.converge.standing_parts import holds_no_part, parts_that_stand, with_parts
 from engine.converge.state import StackState
 from engine.converge.teardown import tear_down
@@ -76,7 +77,7 @@ class Converger:
         one all that there may be.
         """
         self.environment = environment
-        self.stack = PulumiStack(cli, stack or environment.name)
+        self.stack = PulumiStack(cli, stack or environment.name, LockWatch())
         self._finder = finder
         self._lanes = lanes
         self._one_at_a_time = threading.Lock()

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
-import socket
 from collections.abc import Callable, Sequence
+from datetime import datetime
 
 from attrs import Factory, field, frozen
 
+from engine.converge.events import Remark
 from engine.converge.faults import (
     CliMissing,
     LockHolder,
@@ -28,6 +28,7 @@ from engine.converge.pulumi_process import (
     run_operation,
     run_quietly,
 )
+from engine.converge.stack_lock import AGAIN_SECONDS, TAKEN_OVER_AFTER_SECONDS, LockWatch, is_dead, may_run_here
 from engine.converge.state import StackState, parse_state
 from engine.converge.state_backup import take_up_backup
 from engine.converge.state_file import StateFile
@@ -36,10 +37,15 @@ from engine.model.fault import Fault
 
 @frozen
 class PulumiStack:
-    """A stack's name and the CLI that knows it."""
+    """A stack's name and the CLI that knows it.
+
+    `locks` is for whoever holds the environment's lease, and breaks the lock of a holder on another machine that
+    gives no sign of life; without it such a lock stays.
+    """
 
     cli: PulumiCli
     name: str
+    locks: LockWatch | None = field(default=None, eq=False, repr=False)
     _file: StateFile = field(
         init=False,
         eq=False,
@@ -75,7 +81,7 @@ class PulumiStack:
         try:
             return self._told_by_cli()
         except StateDamaged:
-            if not take_up_backup(self.cli.variables, self.name, is_dead):
+            if not take_up_backup(self.cli.variables, self.name, self._is_gone):
                 raise
             return self._told_by_cli()
 
@@ -107,12 +113,15 @@ class PulumiStack:
     ) -> Finished:
         """Run `up`, `preview`, `refresh` or `destroy`; whether it succeeded is in the answer.
 
-        A lock whose holder was killed on this machine is broken, once. Raises StackLocked, and other Faults when
+        A lock whose holder was killed is broken, once: at once where it was on this machine, and after a silence where
+        that cannot be seen, for which this waits. Raises StackLocked, and other Faults when
         the operation did not even begin. Raises KeyboardInterrupt when a person broke it off before it began, or
         broke off one that launches and deletes nothing, so that it has no outcome to record.
         """
         doing = f"running `pulumi {verb}` on stack {self.name}"
-        done, fault = self._past_dead_locks(lambda: self._operation(verb, arguments, program, on_event), doing)
+        done, fault = self._past_dead_locks(
+            lambda: self._operation(verb, arguments, program, on_event), doing, on_event
+        )
         has_outcome = verb in ("up", "destroy") and bool(done.told.events)
         if done.was_interrupted and not has_outcome:
             raise KeyboardInterrupt
@@ -141,13 +150,55 @@ class PulumiStack:
         except OSError as error:
             raise self._cli_missing(error) from error
 
-    def _past_dead_locks(self, run: Callable[[], Finished], doing: str) -> tuple[Finished, Fault | None]:
+    def _past_dead_locks(
+        self, run: Callable[[], Finished], doing: str, on_event: OnEvent | None = None
+    ) -> tuple[Finished, Fault | None]:
         """Run it, and once more when nothing but the lock of a killed process was in the way."""
         done, fault = self._judged(run(), doing)
-        if isinstance(fault, StackLocked) and fault.holders and all(map(is_dead, fault.holders)):
+        waited_seconds = 0.0
+        while isinstance(fault, StackLocked) and not self._is_left_behind(fault.holders):
+            if not self._may_be_taken_over(fault.holders) or waited_seconds >= TAKEN_OVER_AFTER_SECONDS:
+                return done, fault
+            if waited_seconds == 0.0 and on_event is not None:
+                _tell_of_waiting(fault, on_event)
+            waited_seconds += self._paused_for_the_lock()
+            done, fault = self._judged(run(), doing)
+        if isinstance(fault, StackLocked):
             self._command(["cancel", "--yes", "--stack", self.name])
             done, fault = self._judged(run(), doing)
         return done, fault
+
+    def _may_be_taken_over(self, holders: tuple[LockHolder, ...]) -> bool:
+        """Whether silence alone can show that all of them are gone."""
+        return self.locks is not None and bool(holders) and not any(map(may_run_here, holders))
+
+    def _is_left_behind(self, holders: tuple[LockHolder, ...]) -> bool:
+        if holders and all(map(is_dead, holders)):
+            return True
+        if self.locks is None or not self._may_be_taken_over(holders):
+            return False
+        return self.locks.is_abandoned(holders, self._written())
+
+    def _is_gone(self, holder: LockHolder) -> bool:
+        """The same of one holder, while the state itself cannot be read."""
+        return bool(holder.host) and self._is_left_behind((holder,))
+
+    def _paused_for_the_lock(self) -> float:
+        """Seconds. Raises KeyboardInterrupt when a person wishes to stop."""
+        if self.locks is not None:
+            self.locks.sleep(AGAIN_SECONDS)
+        if self.cli.interrupts.count:
+            raise KeyboardInterrupt
+        return AGAIN_SECONDS
+
+    def _written(self) -> datetime | None:
+        """When the state was last written, as far as it can be read: a holder at work writes it at each step."""
+        with contextlib.suppress(Fault):
+            state = self._file.state()
+            if state is None:
+                state = parse_state(self.name, self._command(["stack", "export", "--stack", self.name]).output)
+            return state.written_at
+        return None
 
     def _judged(self, done: Finished, doing: str) -> tuple[Finished, Fault | None]:
         """An operation that told of nothing has failed before it began, and its words say why."""
@@ -160,13 +211,7 @@ class PulumiStack:
         )
 
 
-def is_dead(holder: LockHolder) -> bool:
-    """Whether a lock's holder certainly runs no more: a process of this machine whose number nobody has."""
-    if holder.host != socket.gethostname():
-        return False
-    with contextlib.suppress(PermissionError):
-        try:
-            os.kill(holder.pid, 0)
-        except ProcessLookupError:
-            return True
-    return False
+def _tell_of_waiting(fault: StackLocked, on_event: OnEvent) -> None:
+    words = f"{fault}; it is taken over after {TAKEN_OVER_AFTER_SECONDS:.0f} s without a sign of life"
+    with contextlib.suppress(Exception):
+        on_event(Remark("", "warning", words))

@@ -19,7 +19,7 @@ from engine.converge.faults import (
     fault_of,
 )
 from engine.converge.pulumi_process import Finished
-from engine.converge.pulumi_stack import is_dead
+from engine.converge.stack_lock import is_dead
 from engine.converge.state import StateUnreadable, parse_state, with_strays, without_pending
 from tests.converge.states import NAMES, exported, instance, providers, state_of
 
