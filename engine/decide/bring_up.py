@@ -92,7 +92,7 @@ def bring_ups(fleet: Fleet, policy: Policy, snapshot: Snapshot) -> Mapping[str, 
             pools.get(sighting.claim.node_pool, _NO_POOL),
             snapshot.taken_at,
             is_blind=is_blind,
-            may_fail=sighting.claim.node_pool in may_fail and not sighting.is_karpenters,
+            may_fail=sighting.claim.node_pool in may_fail and not sighting.is_karpenters and not sighting.other_nodes,
         )
         for sighting in fleet.sightings
     }

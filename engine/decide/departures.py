@@ -18,7 +18,7 @@ from engine.disruption.machine import Machine
 from engine.model.plan import Kept, Placement, Removal, RemovalPhase
 from engine.model.pod import PodKey
 from engine.model.policy import DisruptionReason, NodePool, Policy
-from engine.model.refusal import KarpenterOwnsPool, PoolPaused, PoolUnknown, StayReason
+from engine.model.refusal import KarpenterOwnsPool, PoolPaused, PoolUnknown, SeveralNodes, StayReason
 from engine.model.snapshot import Snapshot
 
 
@@ -108,9 +108,15 @@ def _machine(
         movable=movable,
         planned=planned,
         empty_since=snapshot.ledger.empty_since.get(sighting.claim.name),
-        held=KarpenterOwnsPool(node_pool=pool.name) if sighting.is_karpenters else holds,
+        held=KarpenterOwnsPool(node_pool=pool.name) if sighting.is_karpenters else holds or _known_twice(sighting),
         trouble=brought.trouble,
     )
+
+
+def _known_twice(sighting: Sighting) -> SeveralNodes | None:
+    if sighting.node is None or not sighting.other_nodes:
+        return None
+    return SeveralNodes(nodes=tuple(sorted(node.name for node in (sighting.node, *sighting.other_nodes))))
 
 
 def _standings(fleet: Fleet, lost: Iterable[Removal], known: Iterable[Machine]) -> Mapping[str, PoolStanding]:

@@ -38,8 +38,10 @@ class Sighting:
     """A claim of the published document with what was seen of it.
 
     ``instance`` is the live one; ``seen_dead`` an instance of the claim's tag that is terminated or shutting down,
-    where no live one is. ``pods`` are those bound to its node that have not finished, in no order, and ``workload``
-    those of them that are no daemon's; ``guarded_by`` is the first of them all that must not be disrupted.
+    where no live one is. ``node`` is the one that pods may be planned on, ``other_nodes`` are more of the same machine:
+    it registered anew under another name, or somebody made a Node that claims to be it. ``pods`` are those bound to any
+    of them that have not finished, in no order, and ``workload`` those of them that are no daemon's; ``guarded_by`` is
+    the first of them all that must not be disrupted.
     ``is_karpenters``: a live Karpenter owns the machine too, so its node counts as foreign and is left alone.
     """
 
@@ -47,6 +49,7 @@ class Sighting:
     instance: Instance | None = None
     seen_dead: Instance | None = None
     node: Node | None = None
+    other_nodes: tuple[Node, ...] = ()
     pods: Sequence[Pod] = ()
     workload: Sequence[Pod] = ()
     guarded_by: PodKey | None = None
@@ -164,7 +167,7 @@ def _sight(
     claim: Claim,
     instances: Sequence[Instance],
     remembered: str | None,
-    nodes: Mapping[str, Node],
+    nodes: Mapping[str, Sequence[Node]],
     pods: PodsByNode,
     owned_by_karpenter: frozenset[str],
 ) -> Sighting:
@@ -176,16 +179,16 @@ def _sight(
     seen_dead = instances[0] if instances and not alive else None
     known = instance or seen_dead
     identity = known.id if known else remembered or ""
-    node = nodes.get(identity)
-    name = node.name if node else ""
-    guarded = pods.guarded.get(name)
+    known_by = nodes.get(identity, ())
+    guarded = _on_any(known_by, pods.guarded)
     return Sighting(
         claim=claim,
         instance=instance,
         seen_dead=seen_dead,
-        node=node,
-        pods=pods.bound.get(name, ()),
-        workload=pods.workload.get(name, ()),
+        node=known_by[0] if known_by else None,
+        other_nodes=tuple(known_by[1:]),
+        pods=_on_any(known_by, pods.bound),
+        workload=_on_any(known_by, pods.workload),
         guarded_by=min(pod.key for pod in guarded) if guarded else None,
         is_karpenters=identity in owned_by_karpenter,
     )
@@ -216,7 +219,19 @@ def _instances_by_claim(instances: Iterable[Instance]) -> dict[str, list[Instanc
     return by_claim
 
 
-def _nodes_by_instance(nodes: Iterable[Node]) -> dict[str, Node]:
-    """A machine that registered anew under another name has two nodes for a while: the newest is the one that lives."""
-    oldest_first = sorted(nodes, key=lambda each: (each.created_at, each.name))
-    return {node.instance_id: node for node in oldest_first if node.instance_id}
+def _nodes_by_instance(nodes: Iterable[Node]) -> dict[str, list[Node]]:
+    """Each instance's nodes, the one to plan on first: of those that are ready, and then of all, the newest."""
+    by_instance: dict[str, list[Node]] = {}
+    for node in nodes:
+        if node.instance_id:
+            by_instance.setdefault(node.instance_id, []).append(node)
+    for known_by in by_instance.values():
+        if len(known_by) > 1:
+            known_by.sort(key=lambda each: (each.ready and not each.deleting, each.created_at, each.name), reverse=True)
+    return by_instance
+
+
+def _on_any(nodes: Sequence[Node], by_node: Mapping[str, Sequence[Pod]]) -> Sequence[Pod]:
+    if len(nodes) == 1:
+        return by_node.get(nodes[0].name, ())
+    return [pod for node in nodes for pod in by_node.get(node.name, ())]

@@ -60,11 +60,12 @@ def moving(
 
 
 def _leaving(sighting: Sighting) -> tuple[Pod, ...]:
-    """The pods that somebody has to ask, as if they waited; none where one of them cannot be asked.
+    """The pods that somebody has to ask, as if they waited; none where one of them cannot be asked, or the machine
+    has another node that they could come back by.
 
     A pod that nobody would make again is not ended, and one that bears the mark would only come back.
     """
-    if sighting.node is None or not sighting.node.is_marked:
+    if sighting.node is None or not sighting.node.is_marked or sighting.other_nodes:
         return ()
     staying = [pod for pod in sighting.workload if not pod.deleting]
     if any(pod.owner is None or any(each.tolerates(_MARK) for each in pod.placing.tolerations) for pod in staying):

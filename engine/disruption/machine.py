@@ -10,14 +10,14 @@ from engine.model.claim import Claim
 from engine.model.node import Node
 from engine.model.pod import PodKey
 from engine.model.policy import NodePool
-from engine.model.refusal import Degraded, KarpenterOwnsPool, Overdue, PoolPaused
+from engine.model.refusal import Degraded, KarpenterOwnsPool, Overdue, PoolPaused, SeveralNodes
 
 
 @frozen
 class Machine:
     """A claim of a known pool, that stays in the document unless a reason is found for it to go.
 
-    ``workload`` is how many pods on its node run or are going, the daemons' and mirror pods apart; ``guarded_by`` is
+    ``workload`` is how many pods on its nodes run or are going, the daemons' and mirror pods apart; ``guarded_by`` is
     the first pod on it that must not be disrupted, a daemon's included (Karpenter counts those too). ``movable`` are
     those of a marked node's pods that have a place elsewhere, where all have one. ``planned`` is how many pods, pending
     or movable, this plan would have come to it. ``empty_since`` None: it was not seen empty before. ``held`` keeps it
@@ -33,7 +33,7 @@ class Machine:
     movable: tuple[PodKey, ...] = ()
     planned: int = 0
     empty_since: datetime | None = None
-    held: PoolPaused | KarpenterOwnsPool | None = None
+    held: PoolPaused | KarpenterOwnsPool | SeveralNodes | None = None
     trouble: Overdue | Degraded | None = None
 
     @property

@@ -293,6 +293,14 @@ class RemovalCap:
     cap: int
 
 
+@frozen
+class SeveralNodes:
+    """The machine goes by ``nodes`` at once: a mark would close one of them, and pods could still come by another."""
+
+    code: ClassVar[str] = "several-nodes"
+    nodes: tuple[str, ...]
+
+
 StayReason = (
     BelowConsolidateAfter
     | InUse
@@ -307,6 +315,7 @@ StayReason = (
     | RemovalCap
     | PoolPaused
     | KarpenterOwnsPool
+    | SeveralNodes
 )
 
 

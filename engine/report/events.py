@@ -26,6 +26,7 @@ from engine.model.refusal import (
     PoolUnknown,
     Refusal,
     RemovalCap,
+    SeveralNodes,
 )
 from engine.model.snapshot import Snapshot
 from engine.report.words import counted, refusal_words, stay_words
@@ -153,7 +154,15 @@ class _Told:
             case Degraded():
                 words = stay_words(kept.reason, self.plan.decided_at)
                 yield from self._on_node(node, EventReason.NODE_DEGRADED, words, EventType.WARNING)
-            case BudgetExhausted() | DoNotDisrupt() | RemovalCap() | PoolPaused() | KarpenterOwnsPool() | PoolUnknown():
+            case (
+                BudgetExhausted()
+                | DoNotDisrupt()
+                | RemovalCap()
+                | PoolPaused()
+                | KarpenterOwnsPool()
+                | PoolUnknown()
+                | SeveralNodes()
+            ):
                 words = stay_words(kept.reason, self.plan.decided_at)
                 yield from self._on_node(node, EventReason.DISRUPTION_BLOCKED, words)
 

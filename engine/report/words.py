@@ -37,6 +37,7 @@ from engine.model.refusal import (
     Refusal,
     RemovalCap,
     RequirementMismatch,
+    SeveralNodes,
     StayReason,
     TaintNotTolerated,
     UnsupportedConstraint,
@@ -148,7 +149,7 @@ def stay_words(reason: StayReason, now: datetime) -> str:
             return _held_words(reason, now)
 
 
-def _held_words(reason: Overdue | Degraded | PoolPaused | KarpenterOwnsPool, now: datetime) -> str:
+def _held_words(reason: Overdue | Degraded | PoolPaused | KarpenterOwnsPool | SeveralNodes, now: datetime) -> str:
     """Why a machine stays about which a person may have to do something."""
     match reason:
         case Overdue(milestone=milestone, deadline=deadline, pods=pods):
@@ -160,6 +161,8 @@ def _held_words(reason: Overdue | Degraded | PoolPaused | KarpenterOwnsPool, now
             return f"the pool is paused: {why}"
         case KarpenterOwnsPool(node_pool=pool):
             return f"a live Karpenter has the NodePool {pool}, or the machine itself"
+        case SeveralNodes(nodes=nodes):
+            return f"one machine is the nodes {', '.join(nodes)}: delete those that are not it"
 
 
 def next_best_words(chosen: str, lost: Iterable[LostOffering]) -> str:

@@ -38,6 +38,7 @@ from engine.model.refusal import (
     Refusal,
     RemovalCap,
     RequirementMismatch,
+    SeveralNodes,
     StayReason,
     TaintNotTolerated,
     UnsupportedConstraint,
@@ -136,6 +137,7 @@ STAYS: list[tuple[StayReason, str]] = [
     (PoolPaused("driver roll-back"), "the pool is paused: driver roll-back"),
     (KarpenterOwnsPool("gpu"), "a live Karpenter has the NodePool gpu, or the machine itself"),
     (RemovalCap(10), "could go, but the environment's cap of 10 removals in one pass is reached"),
+    (SeveralNodes(("a", "b")), "one machine is the nodes a, b: delete those that are not it"),
 ]
 
 
