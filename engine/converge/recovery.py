@@ -22,16 +22,14 @@ RUN_PROGRAM = "--run-program"
 
 # EC2 may not list a machine yet that it made a moment ago, so absence means nothing at first.
 LAUNCH_IS_VISIBLE_AFTER = timedelta(seconds=60)
+# An emulator lists what it made at once, but a request of a killed run may still be on its way to it.
+EMULATED_LAUNCH_IS_VISIBLE_AFTER = timedelta(seconds=5)
 
 
 def withheld_claims(state: StackState, changes: Changes, environment: Environment, now: datetime) -> tuple[Claim, ...]:
-    """Claims that must not be launched yet: their launch was cut off, and their machine may still come into sight.
-
-    An emulator lists what it made at once.
-    """
-    if environment.endpoint_url is not None:
-        return ()
-    if state.written_at is not None and now - state.written_at > LAUNCH_IS_VISIBLE_AFTER:
+    """Claims that must not be launched yet: their launch was cut off, and their machine may still come into sight."""
+    visible_after = EMULATED_LAUNCH_IS_VISIBLE_AFTER if environment.endpoint_url else LAUNCH_IS_VISIBLE_AFTER
+    if state.written_at is not None and now - state.written_at > visible_after:
         return ()
     cut_off = {urns.name_of(one.urn) for one in state.pending if one.type == urns.INSTANCE and one.kind == "creating"}
     return tuple(claim for claim in changes.launches if claim.name in cut_off and claim.name not in changes.adoptions)

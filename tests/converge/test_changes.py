@@ -163,7 +163,10 @@ def test_a_claim_whose_launch_was_cut_off_waits_until_ec2_must_show_its_machine(
     assert [one.name for one in withheld_claims(state, unseen, real, soon)] == ["gpu-1"]
     assert withheld_claims(state, unseen, real, later) == ()
     assert withheld_claims(state, seen, real, soon) == ()
+    at_once = NOON + timedelta(seconds=4)
+    assert [one.name for one in withheld_claims(state, unseen, emulated, at_once)] == ["gpu-1"]
     assert withheld_claims(state, unseen, emulated, soon) == ()
+    assert withheld_claims(state_of(*STANDING), unseen, emulated, at_once) == ()
 
 
 VPC = NAMES.of_foundation("aws:ec2/vpc:Vpc", "test")
