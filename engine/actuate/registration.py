@@ -8,7 +8,7 @@ that saw the node has told the node's pods where to go (Karpenter, nodeclaim/lif
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 from urllib.parse import quote
 
@@ -44,14 +44,35 @@ class KubernetesRegistrar:
         """One merge patch of labels and taints, with the version that was read: others write the taints too."""
         held = {keys.HELD: "true"} if hold else {}
         cordon = {"unschedulable": True} if hold else {}
+        return self._retainted(
+            node_name, {**labels, **held}, lambda there: _with(_without(there, keys.UNREGISTERED_TAINT), taints), cordon
+        )
+
+    def open(self, node_name: str, labels: Mapping[str, str]) -> bool:
+        """One merge patch, in which null takes away.
+
+        With the cordon goes its taint: Kubernetes would take it off a moment later, and pods that are tried in between
+        lose their nomination.
+        """
+        return self._retainted(
+            node_name, {**labels, keys.HELD: None}, lambda there: _without(there, keys.UNSCHEDULABLE_TAINT), _UNCORDONED
+        )
+
+    def _retainted(
+        self,
+        node_name: str,
+        labels: Mapping[str, str | None],
+        retainted: Callable[[Sequence[Any]], list[Any]],
+        spec: Mapping[str, Any],
+    ) -> bool:
         path = _path(node_name)
         for attempt in range(1, _ATTEMPTS + 1):
             status, body = self._api_server.ask("GET", path)
             if status == OK:
                 node = json.loads(body)
                 change = {
-                    "metadata": {"resourceVersion": node["metadata"]["resourceVersion"], "labels": {**labels, **held}},
-                    "spec": {"taints": _with(node["spec"].get("taints") or [], taints), **cordon},
+                    "metadata": {"resourceVersion": node["metadata"]["resourceVersion"], "labels": dict(labels)},
+                    "spec": {"taints": retainted(node["spec"].get("taints") or []), **spec},
                 }
                 status, body = self._api_server.ask("PATCH", path, body=change, content_type=MERGE_PATCH)
             if status in (OK, NOT_FOUND):
@@ -59,10 +80,6 @@ class KubernetesRegistrar:
             if status != _CONFLICT or attempt == _ATTEMPTS:
                 raise refused(f"the registration of node {node_name}", status, body)
         return False
-
-    def open(self, node_name: str, labels: Mapping[str, str]) -> bool:
-        """One merge patch, in which null takes away."""
-        return self._patched(node_name, {"metadata": {"labels": {**labels, keys.HELD: None}}, "spec": _UNCORDONED})
 
     def label(self, node_name: str, labels: Mapping[str, str]) -> bool:
         """One merge patch: labels that are not named stay."""
@@ -79,8 +96,12 @@ def _path(node_name: str) -> str:
     return f"/api/v1/nodes/{quote(node_name, safe='')}"
 
 
+def _without(there: Sequence[Any], key: str) -> list[Any]:
+    """The taints, as in a manifest, of all other keys."""
+    return [taint for taint in there if taint.get("key") != key]
+
+
 def _with(there: Sequence[Any], promised: Sequence[Taint]) -> list[Any]:
-    kept = [taint for taint in there if taint.get("key") != keys.UNREGISTERED_TAINT]
-    known = {(taint.get("key"), taint.get("effect")) for taint in kept}
+    known = {(taint.get("key"), taint.get("effect")) for taint in there}
     lacking = [taint for taint in promised if (taint.key, taint.effect.value) not in known]
-    return kept + [{"key": each.key, "value": each.value, "effect": each.effect.value} for each in lacking]
+    return [*there, *({"key": each.key, "value": each.value, "effect": each.effect.value} for each in lacking)]

@@ -91,6 +91,7 @@ WELL_KNOWN = INSTANCE_LABELS | {
 }
 
 UNREGISTERED_TAINT = "karpenter.sh/unregistered"
+UNSCHEDULABLE_TAINT = "node.kubernetes.io/unschedulable"
 
 # Ours, on NodePools. Karpenter ignores annotations that it does not know, so the files stay its own.
 MIN_NODES = "nodewright.dev/min-nodes"

@@ -87,6 +87,11 @@ class TestAHeldNode:
         assert server.nodes[0]["spec"]["unschedulable"] is True
         assert server.nodes[0]["metadata"]["labels"]["nodewright.dev/held"] == "true"
 
+        # Kubernetes' own node controller does this in its own time.
+        cordoned = {"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}
+        before = server.nodes[0]["spec"].get("taints") or []
+        server.nodes[0]["spec"]["taints"] = [*before, cordoned]
         assert registrar.open("node-1", {"whole": "1"})
+        assert server.nodes[0]["spec"]["taints"] == before
         assert not server.nodes[0]["spec"].get("unschedulable")
         assert server.nodes[0]["metadata"]["labels"] == {"own": "1", "gpu": "a10g", "whole": "1"}
