@@ -8,22 +8,25 @@ from engine.model import labels as keys
 from engine.model.node import Node
 from engine.model.snapshot import Snapshot
 
-# What Kubernetes puts on each node that is cordoned.
+# What Kubernetes puts on each node that is cordoned, and takes off a moment after the cordon's end.
 _CORDON_TAINT = "node.kubernetes.io/unschedulable"
 
 
 def as_if_open(snapshot: Snapshot) -> Snapshot:
     """The snapshot with its held nodes uncordoned: what is planned there counts, and nothing is bought instead.
 
-    A node that is marked for removal stays closed, held or not. Where none is held, the snapshot itself.
+    A node that is marked for removal stays closed, held or not. Where there is nothing to open, the snapshot itself.
     """
-    if not any(_is_held(node) for node in snapshot.nodes):
+    if not any(_is_as_good_as_open(node) for node in snapshot.nodes):
         return snapshot
-    return evolve(snapshot, nodes=tuple(_opened(node) if _is_held(node) else node for node in snapshot.nodes))
+    nodes = tuple(_opened(node) if _is_as_good_as_open(node) else node for node in snapshot.nodes)
+    return evolve(snapshot, nodes=nodes)
 
 
-def _is_held(node: Node) -> bool:
-    return keys.HELD in node.labels and not node.is_marked
+def _is_as_good_as_open(node: Node) -> bool:
+    if keys.HELD in node.labels:
+        return not node.is_marked
+    return not node.unschedulable and any(taint.key == _CORDON_TAINT for taint in node.taints)
 
 
 def _opened(node: Node) -> Node:
