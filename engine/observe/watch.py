@@ -58,7 +58,8 @@ class Patience:
     """``silence``: a watch from which nothing came for so long, not even a bookmark, is given up and listed again.
 
     ``failing``: a kind that is not needed stops no decision once it failed for so long. ``refused`` and ``absent``: how
-    long until a kind that was refused, or that the server does not know, is asked for again. All in seconds.
+    long until a kind that was refused, or that the server does not know, is asked for again: the latter soon, since a
+    Karpenter may be installed at any time, and until it is seen two would act on its machines. All in seconds.
 
     API servers send a bookmark about once a minute; under load one was seen to be left out (1.37).
     """
@@ -66,7 +67,7 @@ class Patience:
     silence: float = 180.0
     failing: float = 120.0
     refused: float = 60.0
-    absent: float = 180.0
+    absent: float = 10.0
     watch: float = 240.0
     first_pause: float = 0.1
     longest_pause: float = 15.0

@@ -338,6 +338,19 @@ def test_a_kind_that_the_cluster_does_not_serve_is_empty_and_asked_for_again_lat
     assert made.values() == {"a": 1}
 
 
+def test_a_kind_that_is_installed_while_we_run_is_seen_within_ten_seconds() -> None:
+    server = WatchedServer(answers=[404, 404])
+    made = follower(server, PRIORITY_CLASSES)
+    pauses = [made.step(), made.step()]
+    revision = made.board.revision
+    server.put("a", 1)
+    made.step()
+
+    assert max(pauses) <= 10.0
+    assert made.values() == {"a": 1}
+    assert made.board.revision > revision
+
+
 def test_a_kind_that_held_objects_is_not_gone_because_a_starting_server_does_not_know_it_yet() -> None:
     server = WatchedServer()
     server.put("a", 1)
