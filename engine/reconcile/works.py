@@ -21,6 +21,7 @@ from engine.reconcile.passes import learned
 from engine.reconcile.ports import ConvergingSession, PassObserver, Ports
 from engine.reconcile.stopwatch import Stopwatch
 from engine.reconcile.troubles import Troubles, as_fault
+from engine.reconcile.unmanaged import UnmanagedMachines
 from engine.report.summary import PassPhase, PassResult
 
 NOTHING_TO_DO = Chores()
@@ -53,6 +54,7 @@ class Works:
     ) -> None:
         self._host, self._memory, self._crew, self._hands = host, memory, crew, hands
         self._troubles, self._observer, self._open_session = troubles, observer, open_session
+        self._unmanaged = UnmanagedMachines(troubles)
         self.book = LaneBook(host)
         self._saved_at = host.monotonic()
         self._prepared: set[str] = set()
@@ -99,6 +101,7 @@ class Works:
         self, ports: Ports, snapshot: Snapshot, plan: Plan, watch: Stopwatch, *, network_is_lost: bool
     ) -> PassResult:
         """Begin all of it. STANDBY where somebody else is at work. Raises Fault, and then has begun a part at most."""
+        self._unmanaged.tell(snapshot)
         published = snapshot.document
         changes = plan.document.version != (published.version if published else 0)
         main = ports.environment.name
