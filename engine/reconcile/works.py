@@ -58,6 +58,7 @@ class Works:
         self.book = LaneBook(host)
         self._saved_at = host.monotonic()
         self._prepared: set[str] = set()
+        self._stood_by_for: set[str] = set()
         self._retry_at = host.monotonic()
         self.must_look_again = False
         self.has_failed = False
@@ -115,7 +116,7 @@ class Works:
             return PassResult.UNDER_WAY if self._crew.busy else PassResult.IDLE
         other = ports.lease.take()
         if other:
-            self._troubles.tell("lease", Fault(f"standing by: {other} changes environment {main}", ()))
+            self._tell_standing_by(other, main)
             return PassResult.STANDBY
         self._troubles.over("lease", f"environment {main}: taking over")
         if self.refresh() or (ports.lease.paused() and not snapshot.paused):
@@ -134,6 +135,14 @@ class Works:
         if chores:
             self._hands.begin(chores, ports)
         return PassResult.UNDER_WAY
+
+    def _tell_standing_by(self, other: str, main: str) -> None:
+        """Once for each holder: runners that take turns would say it without end."""
+        # Since when it holds is another time at each turn.
+        who = other.partition(", since ")[0]
+        if who not in self._stood_by_for:
+            self._stood_by_for.add(who)
+            self._troubles.tell("lease", Fault(f"standing by: {other} changes environment {main}", ()))
 
     def rest(self, ports: Ports) -> None:
         """Let others in once nothing is under way."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 
@@ -360,6 +361,28 @@ def test_a_wall_clock_that_jumps_changes_when_nothing_happens(tmp_path: Path, ju
 
     assert len(loop.world.running()) == 2
     assert heard.warned == []
+
+
+def test_runners_that_take_turns_say_so_once_for_each_other_one(tmp_path: Path) -> None:
+    loop = loop_of(1, tmp_path)
+    turns = {0.0: "process 7 on a (`run`, since 1)", 40.0: "process 7 on a (`run`, since 2)", 80.0: "process 8 on b"}
+
+    class TakingTurns(StoreLease):
+        def take(self) -> str:
+            now = loop.time.seconds
+            return next((who for at, who in turns.items() if at <= now < at + 10), "") or super().take()
+
+    for at in (42.0, 82.0):
+        loop.at(at, partial(loop.arrive, pod(f"more-{at:.0f}", gpu=1)))
+    _, heard = loop.run(until=120.0, ports=evolve(loop.ports, lease=TakingTurns(loop.store)))
+
+    stood_by = [(one.started_at - NOON).total_seconds() for one in heard.reports if one.result is PassResult.STANDBY]
+    assert {at // 40 for at in stood_by} == {0, 1, 2}
+    assert [line.partition(" (")[0].partition(" changes")[0] for line in heard.warned] == [
+        "standing by: process 7 on a",
+        "standing by: process 8 on b",
+    ]
+    assert heard.said.count("environment test: taking over") == 2
 
 
 def test_settings_that_pace_the_loop_count(tmp_path: Path) -> None:

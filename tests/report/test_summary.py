@@ -44,6 +44,12 @@ def test_a_paused_pass_says_why_and_what_it_would_do() -> None:
     )
 
 
+def test_a_pass_on_standby_counts_nothing_as_done() -> None:
+    line = summary_line(report(PassResult.STANDBY))
+    assert "standby, 5 to launch, 1 to drain, 2 to remove" in line
+    assert "launched" not in line
+
+
 def test_an_idle_pass_names_no_zeros() -> None:
     idle = report_of("3", NOON, builders.snapshot(), scenes.empty_plan(), PassResult.IDLE, total_seconds=0.04)
 
