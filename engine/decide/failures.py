@@ -45,9 +45,9 @@ def failures(brought: Iterable[BringUp], *, cap: int, released: int) -> Failures
 
 
 def _next_phase(each: BringUp) -> RemovalPhase | None:
-    """None where it did not fail, and while pods run there: they came before the mark, and keep the machine."""
+    """None where it did not fail, and while pods run there, or may: they came before the mark, and keep it."""
     node = each.sighting.node
-    if each.milestones.failed_at is None or each.sighting.workload:
+    if each.milestones.failed_at is None or each.sighting.workload or each.may_have_node:
         return None
     return RemovalPhase.MARK if node is not None and not node.is_marked else RemovalPhase.RELEASE
 

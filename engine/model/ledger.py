@@ -28,6 +28,7 @@ class Milestones:
     first container of a pod that is no daemon's ran there, ``first_pod_ready_at`` when the first such pod was ready.
     ``accelerators_short_since``: since when the node advertises fewer accelerators than it should. ``failed_at``: when
     a deadline had passed and no pod was there that it would have hurt; from then on the machine is on its way out.
+    ``node_gone_since``: since when a node that was there is shown no more, although other nodes are.
     """
 
     launched_at: datetime | None = None
@@ -38,6 +39,7 @@ class Milestones:
     accelerators_short_since: datetime | None = None
     failed_at: datetime | None = None
     asked_at: datetime | None = None
+    node_gone_since: datetime | None = None
 
 
 @frozen

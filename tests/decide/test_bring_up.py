@@ -7,8 +7,10 @@ from typing import Any
 from attrs import evolve
 
 from engine.decide.bring_up import BringUp, bring_ups
+from engine.decide.failures import failures
 from engine.decide.fleet import match
 from engine.model.ledger import Ledger, Milestones
+from engine.model.plan import RemovalPhase
 from engine.model.pod import Owner, PodPhase
 from engine.model.quantity import NVIDIA_GPU, Resources
 from engine.model.refusal import Degraded, Milestone, Overdue
@@ -80,6 +82,55 @@ def test_a_machine_whose_node_was_there_and_is_not_shown_has_not_failed() -> Non
     gone = seen(60, node("other"), before=evolve(ASKED, launched_at=NOON, registered_at=NOON))
     assert not gone.is_failed
     assert not gone.is_offered
+
+
+WAS_UP = Milestones(NOON, NOON, NOON, asked_at=NOON)
+
+
+def test_a_machine_whose_node_was_deleted_fails_once_it_had_as_long_as_to_register() -> None:
+    missed = seen(60, node("other"), before=WAS_UP)
+    assert missed.milestones.node_gone_since == NOON + minutes(60)
+    assert not seen(69, node("other"), before=missed.milestones).is_failed
+    late = seen(70, node("other"), before=missed.milestones)
+    assert (late.is_failed, late.is_offered) == (True, False)
+    assert not late.has_failed, "it had come, so neither its pool nor its offering is to blame"
+    assert late.lateness == "its node has been gone for 10m while its instance runs"
+    assert not seen(70, node("other"), before=missed.milestones, cloud=CloudFacts()).is_failed
+
+
+def test_a_node_that_is_away_for_a_short_while_fails_nothing() -> None:
+    missed = seen(60, node("other"), before=WAS_UP).milestones
+    back = seen(61, UP, before=missed).milestones
+    assert back.node_gone_since is None
+    again = seen(75, node("other"), before=back)
+    assert (again.is_failed, again.milestones.node_gone_since) == (False, NOON + minutes(75))
+
+
+def test_a_read_that_shows_no_node_or_not_all_of_them_takes_no_node_for_gone() -> None:
+    missed = seen(60, node("other"), before=WAS_UP).milestones
+    blind = seen(75, before=missed)
+    assert (blind.is_failed, blind.milestones.node_gone_since) == (False, None)
+    assert not seen(76, node("other"), before=blind.milestones).is_failed, "the clock starts anew"
+    assert not seen(75, node("other"), before=missed, pods=(pod("web", node="n"),)).is_failed
+
+
+def test_a_machine_that_failed_is_not_let_go_because_its_node_is_not_shown_for_once() -> None:
+    failed = Milestones(NOON, NOON, failed_at=NOON + minutes(20), asked_at=NOON)
+    hidden = seen(22, node("other"), before=failed)
+    assert hidden.is_failed
+    assert not failures([hidden], cap=9, released=0).removals
+    gone = seen(32, node("other"), before=hidden.milestones)
+    assert [each.phase for each in failures([gone], cap=9, released=0).removals] == [RemovalPhase.RELEASE]
+    blind = seen(32, before=hidden.milestones, pods=(pod("web", node="n"),))
+    assert not failures([blind], cap=9, released=0).removals
+
+
+def test_a_machine_whose_node_comes_back_before_it_left_is_taken_back() -> None:
+    failed = evolve(WAS_UP, node_gone_since=NOON + minutes(60), failed_at=NOON + minutes(70))
+    back = seen(71, UP, before=failed)
+    assert (back.is_failed, back.is_initialized, back.is_offered) == (False, True, True)
+    marked = evolve(UP, unschedulable=True, taints=(taint("karpenter.sh/disrupted"),))
+    assert seen(71, marked, before=failed).is_failed
 
 
 def test_a_node_counts_as_promised_until_its_deadline_and_as_what_it_is_after() -> None:
