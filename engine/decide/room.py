@@ -64,6 +64,11 @@ def _on_claim(brought: BringUp) -> _Ground | None:
     if brought.milestones.initialized_at is None and brought.counts_as_promised:
         lasting = (each for each in node.taints if not (is_passing(each, claim) or is_foreign(each, claim)))
         taints = tuple(dict.fromkeys((*claim.taints, *lasting)))
+    elif brought.is_settling:
+        # A cordon's own taint is taken off a moment after the cordon.
+        taints = tuple(
+            each for each in node.taints if not (is_passing(each, claim) or each.key == keys.UNSCHEDULABLE_TAINT)
+        )
     return _Ground(node, claim, labels, taints, brought.allocatable(), sighting.pods)
 
 
