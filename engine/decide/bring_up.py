@@ -35,7 +35,7 @@ class BringUp:
     pods may be planned for it at all. ``trouble`` is what a person should know of a machine that is late or less than
     it was bought as. ``is_settling``: it came up just now, and may waver without being any less expected.
     ``has_come`` and ``has_failed`` are true in the one pass that finds it out; a node that came, and
-    is barred to its pods, has failed as a try, and stays.
+    is barred to its pods, has failed as a try, and stays. ``may_have_node``: none is shown, yet one was there lately.
     """
 
     sighting: Sighting
@@ -47,6 +47,7 @@ class BringUp:
     has_come: bool = False
     has_failed: bool = False
     lateness: str = ""
+    may_have_node: bool = False
 
     @property
     def is_initialized(self) -> bool:
@@ -86,6 +87,7 @@ def bring_ups(fleet: Fleet, policy: Policy, snapshot: Snapshot) -> Mapping[str, 
     held = set(snapshot.karpenter.node_pools) if snapshot.karpenter.is_live else set()
     may_fail = {pool.name for pool in policy.node_pools if not pool.paused and pool.name not in held}
     is_blind = _is_blind(fleet, snapshot)
+    is_partial = is_blind or not fleet.pods_by_node.keys() <= {node.name for node in snapshot.nodes}
     before = snapshot.ledger.milestones
     return {
         sighting.claim.name: _bring_up(
@@ -94,6 +96,7 @@ def bring_ups(fleet: Fleet, policy: Policy, snapshot: Snapshot) -> Mapping[str, 
             pools.get(sighting.claim.node_pool, _NO_POOL),
             snapshot.taken_at,
             is_blind=is_blind,
+            is_partial=is_partial,
             may_fail=sighting.claim.node_pool in may_fail and not sighting.is_karpenters and not sighting.other_nodes,
         )
         for sighting in fleet.sightings
@@ -110,11 +113,23 @@ def _is_blind(fleet: Fleet, snapshot: Snapshot) -> bool:
 
 
 def _bring_up(
-    sighting: Sighting, before: Milestones | None, pool: NodePool, now: datetime, *, is_blind: bool, may_fail: bool
+    sighting: Sighting,
+    before: Milestones | None,
+    pool: NodePool,
+    now: datetime,
+    *,
+    is_blind: bool,
+    is_partial: bool,
+    may_fail: bool,
 ) -> BringUp:
     seen = _seen(sighting, before or _UNKNOWN, now)
     if sighting.node is None:
-        return _without_node(sighting, seen, pool, now, is_blind=is_blind, may_fail=may_fail and before is not None)
+        may_fail = may_fail and before is not None
+        if seen.registered_at is not None:
+            return _after_its_node(
+                sighting, seen, pool, now, is_blind=is_blind, is_partial=is_partial, may_fail=may_fail
+            )
+        return _without_node(sighting, seen, pool, now, is_blind=is_blind, may_fail=may_fail)
     return _with_node(sighting.node, sighting, before, seen, pool, now, may_fail=may_fail)
 
 
@@ -130,6 +145,10 @@ def _seen(sighting: Sighting, before: Milestones, now: datetime) -> Milestones:
         seen = evolve(seen, launched_at=instance.launched_at)
     if seen.registered_at is None and node is not None:
         seen = evolve(seen, registered_at=node.created_at)
+    if node is not None and seen.node_gone_since is not None:
+        # It came back before the machine left: one that was up is as good as ever.
+        is_taken_back = seen.initialized_at is not None and not node.is_marked
+        seen = evolve(seen, node_gone_since=None, failed_at=None if is_taken_back else seen.failed_at)
     if is_short and seen.accelerators_short_since is None:
         seen = evolve(seen, accelerators_short_since=now)
     if not is_short and node is not None and seen.accelerators_short_since is not None:
@@ -151,7 +170,7 @@ def _without_node(
     if seen.launched_at is None:
         milestone, deadline = Milestone.LAUNCHED, (seen.asked_at or now) + pool.launch_deadline
     is_late = now >= deadline
-    fails = is_late and may_fail and not is_blind and sighting.instance is not None and seen.registered_at is None
+    fails = is_late and may_fail and not is_blind and sighting.instance is not None
     has_failed = fails and seen.failed_at is None
     return BringUp(
         sighting=sighting,
@@ -161,6 +180,34 @@ def _without_node(
         trouble=Overdue(milestone=milestone, deadline=deadline) if is_late else None,
         has_failed=has_failed,
         lateness=f"not registered within {format_duration(pool.registration_deadline)} of its launch",
+    )
+
+
+def _after_its_node(
+    sighting: Sighting,
+    seen: Milestones,
+    pool: NodePool,
+    now: datetime,
+    *,
+    is_blind: bool,
+    is_partial: bool,
+    may_fail: bool,
+) -> BringUp:
+    """Its Node was deleted and nothing makes it anew, so the machine serves nobody while it is paid for.
+
+    It gets as long as it had to register, from when the Node was first missed. An API server's bad minute fails
+    nothing, nor does it let a machine go that had failed, since pods may be on the node that is not shown.
+    """
+    since = None if is_blind else seen.node_gone_since or now
+    is_gone = since is not None and now >= since + pool.registration_deadline and not is_partial
+    failed_at = now if is_gone and may_fail and sighting.instance is not None else None
+    told = _without_node(sighting, seen, pool, now, is_blind=is_blind, may_fail=False)
+    # No lesson for the pool or the offering: the machine had come.
+    return evolve(
+        told,
+        milestones=evolve(seen, node_gone_since=since, failed_at=seen.failed_at or failed_at),
+        may_have_node=not is_gone,
+        lateness=f"its node has been gone for {format_duration(pool.registration_deadline)} while its instance runs",
     )
 
 
