@@ -38,7 +38,9 @@ class LineAudience:
         sys.stdout.flush()
 
     def on_event(self, event: object) -> None:
-        """A line a pass is enough; ``--verbose`` tells what became of each claim."""
+        """A line a pass is enough, but for a wait; ``--verbose`` tells what became of each claim."""
+        if type(event).__name__ == "Waiting":
+            self._err.print(f"warning: {getattr(event, 'message', '')}", style="yellow", markup=False)
 
     def _clear(self) -> None:
         if self._status:

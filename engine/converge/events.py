@@ -64,7 +64,14 @@ class Summary:
     maybe_corrupt: bool = False
 
 
-Event = StepStarted | StepDone | StepFailed | Remark | Summary
+@frozen
+class Waiting:
+    """Not the engine's: it has not begun yet, and `message` says what is waited for."""
+
+    message: str
+
+
+Event = StepStarted | StepDone | StepFailed | Remark | Summary | Waiting
 
 
 @frozen

@@ -9,7 +9,7 @@ from datetime import datetime
 
 from attrs import Factory, field, frozen
 
-from engine.converge.events import Remark
+from engine.converge.events import Waiting
 from engine.converge.faults import (
     CliMissing,
     LockHolder,
@@ -214,4 +214,4 @@ class PulumiStack:
 def _tell_of_waiting(fault: StackLocked, on_event: OnEvent) -> None:
     words = f"{fault}; it is taken over after {TAKEN_OVER_AFTER_SECONDS:.0f} s without a sign of life"
     with contextlib.suppress(Exception):
-        on_event(Remark("", "warning", words))
+        on_event(Waiting(words))

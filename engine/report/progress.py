@@ -25,7 +25,8 @@ class ConvergeProgress:
     """A bar over the machines that come and go, and beside it what is being done. ``plan`` None: how many is unknown.
 
     Events are Pulumi's as converge reduces them, known here by their name and fields: ``StepStarted``, ``StepDone``
-    and ``StepFailed`` have ``urn``, ``op`` and perhaps ``planning``. Anything else is passed over.
+    and ``StepFailed`` have ``urn``, ``op`` and perhaps ``planning``, ``Waiting`` has a ``message``, which is shown
+    where nobody watches, too. Anything else is passed over.
     """
 
     def __init__(self, plan: Plan | None, console: Console) -> None:
@@ -52,6 +53,8 @@ class ConvergeProgress:
         """Take one event of converging in."""
         urn, op = str(getattr(event, "urn", "")), str(getattr(event, "op", ""))
         kind = type(event).__name__
+        if kind == "Waiting":
+            self._progress.console.print(Text(str(getattr(event, "message", "")), style="yellow"))
         if op not in _DOING or getattr(event, "planning", False) or _type_of(urn).startswith(_COMPONENTS):
             return
         if kind == "StepStarted":

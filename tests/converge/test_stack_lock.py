@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from engine.converge.events import Event, Remark
+from engine.converge.events import Event, Waiting
 from engine.converge.faults import LockHolder, StackLocked
 from engine.converge.pulumi_process import PulumiCli
 from engine.converge.pulumi_stack import PulumiStack
@@ -68,7 +68,7 @@ def test_a_lock_of_another_machine_is_taken_over_after_a_minute_of_silence_and_t
 
     assert cancels(tmp_path) == 1
     assert clock.seconds == 60.0
-    assert [type(one) for one in told] == [Remark]
+    assert [type(one) for one in told] == [Waiting]
     assert "pod-a" in str(told[0])
     assert "taken over after 60 s" in str(told[0])
 

@@ -387,3 +387,14 @@ def test_importing_the_room_costs_nothing() -> None:
     answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
 
     assert answer.stdout.strip() == "[]"
+
+
+def test_a_wait_is_told_where_nobody_watches_too() -> None:
+    @frozen
+    class Waiting:
+        message: str
+
+    screen = io.StringIO()
+    progress = ConvergeProgress(None, Console(file=screen, width=100))
+    progress.on_event(Waiting("stack 'test' is locked by nw@pod-a"))
+    assert screen.getvalue() == "stack 'test' is locked by nw@pod-a\n"
