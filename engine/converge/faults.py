@@ -73,7 +73,7 @@ class StackLocked(Fault):
             f"stack {stack!r} is locked by {who}",
             (
                 "wait until that update has ended, then run again; run and up take over a lock of another machine "
-                "once it has shown no sign of life for 60 s",
+                "once it has shown no sign of life for 10 minutes",
                 f"if it runs no more: pulumi cancel --yes --stack {stack}, then run again",
             ),
         )

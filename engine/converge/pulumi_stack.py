@@ -212,6 +212,6 @@ class PulumiStack:
 
 
 def _tell_of_waiting(fault: StackLocked, on_event: OnEvent) -> None:
-    words = f"{fault}; it is taken over after {TAKEN_OVER_AFTER_SECONDS:.0f} s without a sign of life"
+    words = f"{fault}; it is taken over after {TAKEN_OVER_AFTER_SECONDS / 60:.0f} minutes without a sign of life"
     with contextlib.suppress(Exception):
         on_event(Waiting(words))

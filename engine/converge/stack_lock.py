@@ -16,9 +16,10 @@ from pathlib import Path
 
 from engine.converge.faults import LockHolder
 
-# Longer than a silent holder can keep the Lease (15 s), so its runner has been told off by then or is gone.
-TAKEN_OVER_AFTER_SECONDS = 60.0
-AGAIN_SECONDS = 5.0
+# A runner that is gone lost the Lease long before. A `pulumi up` by hand takes none, and the AWS plugin may write
+# nothing while it waits for an instance, ten minutes by default: breaking that lock would cost the state.
+TAKEN_OVER_AFTER_SECONDS = 600.0
+AGAIN_SECONDS = 20.0
 _PROCESSES = Path("/proc")
 
 

@@ -15,7 +15,7 @@ from engine.converge.events import Event, Waiting
 from engine.converge.faults import LockHolder, StackLocked
 from engine.converge.pulumi_process import PulumiCli
 from engine.converge.pulumi_stack import PulumiStack
-from engine.converge.stack_lock import LockWatch, may_run_here
+from engine.converge.stack_lock import AGAIN_SECONDS, TAKEN_OVER_AFTER_SECONDS, LockWatch, may_run_here
 from tests.converge.test_pulumi_process import cli
 
 STATE = json.dumps({"version": 3, "deployment": {"manifest": {"time": "2026-11-30T12:00:00Z"}}})
@@ -60,17 +60,17 @@ def cancels(folder: Path) -> int:
     return (folder / "calls").read_text().split().count("cancel")
 
 
-def test_a_lock_of_another_machine_is_taken_over_after_a_minute_of_silence_and_that_is_told(tmp_path: Path) -> None:
+def test_a_lock_of_another_machine_is_taken_over_after_ten_minutes_of_silence_and_that_is_told(tmp_path: Path) -> None:
     clock, told = Clock(), list[Event]()
     stack = PulumiStack(locked(tmp_path, "pod-a", 17), "test", clock.watch())
 
     assert stack.operate("up", program=None, on_event=told.append).succeeded
 
     assert cancels(tmp_path) == 1
-    assert clock.seconds == 60.0
+    assert clock.seconds == TAKEN_OVER_AFTER_SECONDS
     assert [type(one) for one in told] == [Waiting]
     assert "pod-a" in str(told[0])
-    assert "taken over after 60 s" in str(told[0])
+    assert "taken over after 10 minutes" in str(told[0])
 
 
 def test_a_lock_whose_number_belongs_to_another_program_by_now_is_taken_over(tmp_path: Path) -> None:
@@ -81,7 +81,7 @@ def test_a_lock_whose_number_belongs_to_another_program_by_now_is_taken_over(tmp
             assert stack.operate("up", program=None, on_event=lambda event: None).succeeded
         finally:
             other.kill()
-    assert clock.seconds == 60.0
+    assert clock.seconds == TAKEN_OVER_AFTER_SECONDS
 
 
 def test_silence_counts_across_attempts(tmp_path: Path) -> None:
@@ -91,17 +91,17 @@ def test_silence_counts_across_attempts(tmp_path: Path) -> None:
     holders = (LockHolder("nw", "pod-a", 17, "2026-11-30T12:00:00Z"),)
     written = stack.state().written_at
     assert not watch.is_abandoned(holders, written)
-    clock.seconds = 50.0
+    clock.seconds = TAKEN_OVER_AFTER_SECONDS - AGAIN_SECONDS
 
     assert stack.operate("up", program=None, on_event=lambda event: None).succeeded
-    assert clock.seconds == 60.0
+    assert clock.seconds == TAKEN_OVER_AFTER_SECONDS
 
 
 def test_a_holder_on_another_machine_that_writes_the_state_keeps_its_lock(tmp_path: Path) -> None:
     clock = Clock()
     stack = PulumiStack(locked(tmp_path, "build-7", 17), "test", clock.watch())
-    at = iter(range(10, 60))
-    clock.then = lambda: (tmp_path / "state").write_text(STATE.replace("12:00:00", f"12:00:{next(at)}"))
+    at = iter(f"12:{minute}:{second}" for minute in range(10, 60) for second in range(10, 60))
+    clock.then = lambda: (tmp_path / "state").write_text(STATE.replace("12:00:00", next(at)))
 
     with pytest.raises(StackLocked, match="build-7"):
         stack.operate("up", program=None, on_event=lambda event: None)
@@ -115,7 +115,7 @@ def test_a_lock_that_goes_by_itself_is_not_broken(tmp_path: Path) -> None:
 
     assert stack.operate("up", program=None, on_event=lambda event: None).succeeded
     assert cancels(tmp_path) == 0
-    assert clock.seconds == 5.0
+    assert clock.seconds == AGAIN_SECONDS
 
 
 def test_who_does_not_hold_the_environment_breaks_no_lock_of_another_machine(tmp_path: Path) -> None:
@@ -131,7 +131,7 @@ def test_a_wish_to_stop_ends_the_wait(tmp_path: Path) -> None:
     clock.then = stack.cli.interrupts.interrupt
     with pytest.raises(KeyboardInterrupt):
         stack.operate("up", program=None, on_event=lambda event: None)
-    assert clock.seconds == 5.0
+    assert clock.seconds == AGAIN_SECONDS
     assert cancels(tmp_path) == 0
 
 
