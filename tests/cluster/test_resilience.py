@@ -190,6 +190,7 @@ def test_an_api_server_that_stops_or_hangs_while_pods_wait_and_nodes_are_empty_p
         holds_for(HANGING_SECONDS, lambda: used_machines_stand(live, used), "machines with pods stand")
     finally:
         control_plane.resume(API_SERVER)
+    whole_again(control_plane)
     pods.until_running(3)
     until_at_rest(live, machines=3)
     assert pods.machines("stays") == used
