@@ -131,7 +131,8 @@ def test_another_kind_of_runner_takes_the_place_of_the_first(of: Project) -> Non
     job = of.cluster.get("CronJob", "nodewright")
     assert job is not None
     assert (job["spec"]["schedule"], job["spec"]["concurrencyPolicy"]) == ("7 * * * *", "Forbid")
-    assert of.cluster.get("Deployment", "nodewright") is None
+    # It goes once the garbage collector has seen to its pods.
+    eventually(lambda: of.cluster.get("Deployment", "nodewright") is None, "the Deployment is gone")
 
 
 @pytest.mark.usefixtures("pulumi")
