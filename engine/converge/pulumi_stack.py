@@ -63,8 +63,14 @@ class PulumiStack:
 
     def ensure(self) -> None:
         """Make the stack when the backend lacks it. Raises Fault."""
-        if not self.exists():
+        if self.exists():
+            return
+        try:
             self._quietly(["stack", "init", self.name, "--no-select"], "creating stack " + self.name)
+        except Fault:
+            # A spare lane is made ahead of need, in another thread, and the need may come at that moment.
+            if not self.exists():
+                raise
 
     def state(self) -> StackState:
         """Read from the backend's file where that is on this machine, else told by the CLI. Raises as `exported`."""
