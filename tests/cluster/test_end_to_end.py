@@ -79,9 +79,11 @@ def test_a_deployment_is_bought_for_bound_scaled_down_drained_past_a_budget_and_
         assert node["metadata"]["labels"][keys.NODE_POOL] == "gpu"
         assert node["metadata"]["labels"][keys.REGISTERED] == "true"
 
-    # Bound by kube-scheduler, each to the machine that was planned for it.
+    # Bound by kube-scheduler, one to each machine that was planned for one; pods that are alike may change places.
     pods = eventually(lambda: all_of(cluster.running("app=serve"), 4), "four pods run")
-    assert claims_under(live, cluster, pods) == planned
+    bound = claims_under(live, cluster, pods)
+    assert bound.keys() == planned.keys()
+    assert sorted(bound.values()) == sorted(planned.values())
     assert sum(live.launched().values()) == 4
 
     # Scaled down: the machine that is empty leaves, and not before its time.
