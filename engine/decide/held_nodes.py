@@ -8,9 +8,6 @@ from engine.model import labels as keys
 from engine.model.node import Node
 from engine.model.snapshot import Snapshot
 
-# What Kubernetes puts on each node that is cordoned, and takes off a moment after the cordon's end.
-_CORDON_TAINT = "node.kubernetes.io/unschedulable"
-
 
 def as_if_open(snapshot: Snapshot) -> Snapshot:
     """The snapshot with its held nodes uncordoned: what is planned there counts, and nothing is bought instead.
@@ -26,9 +23,9 @@ def as_if_open(snapshot: Snapshot) -> Snapshot:
 def _is_as_good_as_open(node: Node) -> bool:
     if keys.HELD in node.labels:
         return not node.is_marked
-    return not node.unschedulable and any(taint.key == _CORDON_TAINT for taint in node.taints)
+    return not node.unschedulable and any(taint.key == keys.UNSCHEDULABLE_TAINT for taint in node.taints)
 
 
 def _opened(node: Node) -> Node:
-    taints = tuple(taint for taint in node.taints if taint.key != _CORDON_TAINT)
+    taints = tuple(taint for taint in node.taints if taint.key != keys.UNSCHEDULABLE_TAINT)
     return evolve(node, unschedulable=False, taints=taints)

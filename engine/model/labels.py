@@ -91,6 +91,7 @@ WELL_KNOWN = INSTANCE_LABELS | {
 }
 
 UNREGISTERED_TAINT = "karpenter.sh/unregistered"
+# What Kubernetes puts on each node that is cordoned, and takes off a moment after the cordon's end.
 UNSCHEDULABLE_TAINT = "node.kubernetes.io/unschedulable"
 
 # Ours, on NodePools. Karpenter ignores annotations that it does not know, so the files stay its own.
