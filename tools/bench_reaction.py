@@ -124,6 +124,10 @@ class Bench:
         times = [float(one["received_at"]) for one in self.launches()[known:]]
         return times if len(times) >= count else []
 
+    def took(self, scenario: str, nodes: int, seconds: float) -> None:
+        self.samples.append(Sample(scenario, nodes, seconds))
+        print(f"  {scenario}: {seconds:.3f} s", flush=True)
+
     def waiting(self) -> int:
         pods = self.client.get("/api/v1/namespaces/default/pods?fieldSelector=spec.nodeName%3D")["items"]
         return len(pods)
@@ -150,7 +154,7 @@ def singles(bench: Bench, nodes: int, count: int) -> None:
         known = len(bench.launches())
         at = bench.pod()
         [called, *_] = bench.launched_after(known)
-        bench.samples.append(Sample("single pod, at rest", nodes, called - at))
+        bench.took("single pod, at rest", nodes, called - at)
         bench.settle()
 
 
@@ -163,7 +167,7 @@ def while_in_flight(bench: Bench, nodes: int, count: int) -> None:
         time.sleep(bench.random.uniform(0.2, 4.0))
         at = bench.pod()
         times = bench.launched_after(known, 2)
-        bench.samples.append(Sample("pod during a launch", nodes, times[1] - at))
+        bench.took("pod during a launch", nodes, times[1] - at)
         bench.settle()
 
 
@@ -178,8 +182,8 @@ def burst(bench: Bench, nodes: int, count: int) -> None:
     created = time.time() - at
     until(lambda: len(bench.launches()) > known and bench.waiting() == 0, "the burst is bound", 600)
     times = sorted(float(one["received_at"]) for one in bench.launches()[known:])
-    bench.samples.append(Sample(f"burst of {count}: first call", nodes, times[0] - at))
-    bench.samples.append(Sample(f"burst of {count}: last call", nodes, times[-1] - at))
+    bench.took(f"burst of {count}: first call", nodes, times[0] - at)
+    bench.took(f"burst of {count}: last call", nodes, times[-1] - at)
     print(f"  burst of {count}: created in {created:.2f} s, {len(times)} launches", flush=True)
 
 
@@ -308,6 +312,8 @@ def main() -> None:
     root = Path(tempfile.mkdtemp(prefix="nodewright-bench-")) / "project"
     root.mkdir()
     project(root)
+    # As an interrupt: what runs is stopped.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     variables = {"NODEWRIGHT_SANDBOX_LAUNCH_SECONDS": str(asked.launch_seconds), "PYTHONPATH": str(PROJECT)}
     load = os.getloadavg()[0]
     try:

@@ -26,6 +26,7 @@ from attrs import asdict, frozen
 
 import engine
 from engine.sandbox.ec2_app import BOOT_PATH, DATA, Ec2Application, RequestLog
+from engine.sandbox.ec2_tags import read_tags_by_owner
 from engine.sandbox.faults import FaultBook
 
 START_SECONDS = 60
@@ -170,6 +171,7 @@ def serve(port: int, state_dir: Path, faults_file: Path) -> None:
     )
     from werkzeug.serving import make_server
 
+    read_tags_by_owner()
     boot_id = uuid.uuid4().hex
     moto = DomainDispatcherApplication(create_backend_app)
     application = Ec2Application(moto, boot_id, FaultBook(faults_file), RequestLog(state_dir / REQUESTS_FILE))

@@ -24,7 +24,8 @@ from engine.sandbox.plane_parts import KWOK_NODE, NOT_READY_YET
 OWNER = "sandbox.nodewright.dev/environment"
 _NODES = "/api/v1/nodes"
 _CONFLICT, _GONE = 409, 404
-_REST_FOR_WORK = 5
+# A large fleet takes EC2's stand-in long to list, and whoever measures something wants the cores for that.
+_REST_FOR_LISTING, _LONGEST_REST_SECONDS = 10, 15.0
 
 
 @frozen
@@ -82,6 +83,8 @@ class Kubelets:
         self._client: PlaneClient | None = None
         self._nodes: dict[str, _Node] | None = None
         self._running_since: dict[str, float] = {}
+        self._next_listing_at = monotonic()
+        self._awaited: set[str] = set()
         self._never_join: set[str] = set()
         self._stopping = threading.Event()
         self._thread: threading.Thread | None = None
@@ -102,28 +105,48 @@ class Kubelets:
         self._run()
 
     def step(self) -> None:
-        """One look at EC2, and what follows from it. Raises what EC2's client or the plane's raises."""
+        """One look at all machines, and what follows from it. Raises what EC2's client or the plane's raises."""
+        began = self._monotonic()
         machines = {machine.instance_id: machine for machine in self._seen.all()}
+        ended = self._monotonic()
+        self._next_listing_at = ended + min(_REST_FOR_LISTING * (ended - began), _LONGEST_REST_SECONDS)
         if self._nodes is None:
             self._nodes = dict(self._found_nodes())
         for instance_id in [known for known in self._nodes if known not in machines]:
             self._delete(self._nodes[instance_id])
             del self._nodes[instance_id]
+        self._running_since = {known: since for known, since in self._running_since.items() if known in machines}
+        self._awaited = {known for known in self._awaited if known in machines}
+        self._advance_all(machines, self._nodes)
+
+    def step_booting(self) -> None:
+        """As `step`, of the machines alone that boot: between two looks at all, which a large fleet makes slow."""
+        machines = {machine.instance_id: machine for machine in self._seen.booting(self._awaited)}
+        if self._nodes is not None:
+            self._advance_all(machines, self._nodes)
+            for instance_id, node in self._nodes.items():
+                if instance_id not in machines:
+                    self._settle(node, self._monotonic())
+
+    def _advance_all(self, machines: Mapping[str, SandboxMachine], nodes: dict[str, _Node]) -> None:
+        self._awaited |= machines.keys() - nodes.keys() - self._never_join
         for machine in sorted(machines.values(), key=lambda each: each.instance_id):
             try:
-                self._advance(machine, self._nodes)
+                self._advance(machine, nodes)
             except (ValueError, KeyError) as error:
                 # User data or a type that makes no kubelet: that machine never joins, the others do.
                 if machine.instance_id not in self._never_join:
                     self._never_join.add(machine.instance_id)
                     self._tell(f"{machine.instance_id} does not join: {type(error).__name__} {error}")
-        self._running_since = {known: since for known, since in self._running_since.items() if known in machines}
+        self._awaited -= nodes.keys() | self._never_join
 
     def _run(self) -> None:
         while not self._stopping.is_set():
-            began = self._monotonic()
             try:
-                self.step()
+                if self._monotonic() >= self._next_listing_at:
+                    self.step()
+                else:
+                    self.step_booting()
             except (PlaneUnreachable, PlaneRefused) as error:
                 # The plane may be starting again, with another port or token.
                 self._hang_up()
@@ -131,9 +154,7 @@ class Kubelets:
             except Exception as error:
                 # Whatever EC2's client raises: a machine that is not seen for a while is not gone.
                 self._tell(f"{type(error).__name__}: {error}")
-            # A large fleet takes long to list, and whoever measures something wants the cores for that.
-            took = self._monotonic() - began
-            self._stopping.wait(max(self.pace.poll_seconds, _REST_FOR_WORK * took))
+            self._stopping.wait(self.pace.poll_seconds)
 
     def _advance(self, machine: SandboxMachine, nodes: dict[str, _Node]) -> None:
         now = self._monotonic()
