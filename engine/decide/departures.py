@@ -17,7 +17,8 @@ from engine.disruption.empty import empties
 from engine.disruption.machine import Machine
 from engine.model.plan import Kept, Placement, Removal, RemovalPhase
 from engine.model.pod import PodKey
-from engine.model.policy import DisruptionReason, NodePool, Policy
+from engine.model.policy import NodePool, Policy
+from engine.model.reason import DisruptionReason
 from engine.model.refusal import KarpenterOwnsPool, PoolPaused, PoolUnknown, SeveralNodes, StayReason
 from engine.model.snapshot import Snapshot
 

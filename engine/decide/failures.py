@@ -12,7 +12,7 @@ from attrs import frozen
 from engine.decide.bring_up import BringUp
 from engine.model.document import RemovalRecord
 from engine.model.plan import Removal, RemovalPhase
-from engine.model.policy import DisruptionReason
+from engine.model.reason import DisruptionReason
 from engine.model.refusal import RemovalCap, StayReason
 
 

@@ -17,8 +17,8 @@ from engine.model.constraint import Taint, TaintEffect
 from engine.model.document import RemovalRecord
 from engine.model.node import Instance, Node
 from engine.model.pod import Pod, PodKey
-from engine.model.policy import DisruptionReason
 from engine.model.quantity import CPU, MEMORY, PODS
+from engine.model.reason import DisruptionReason
 from engine.model.snapshot import KarpenterFacts, Snapshot
 
 # Taints that Kubernetes and Karpenter put on a node until it is up; no pod tolerates them, and none has to.

@@ -19,7 +19,7 @@ from engine.model.document import RemovalRecord
 from engine.model.ledger import FailedBringUps, Ledger
 from engine.model.outcome import ClaimOutcome, OutcomeStatus
 from engine.model.plan import Removal, RemovalPhase
-from engine.model.policy import DisruptionReason
+from engine.model.reason import DisruptionReason
 from engine.model.snapshot import Snapshot
 
 _REFUSED = (OutcomeStatus.FAILED_CAPACITY, OutcomeStatus.FAILED_OTHER)

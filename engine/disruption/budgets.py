@@ -14,7 +14,8 @@ from cronsim import CronSim, CronSimError
 
 from engine.model.document import BudgetUse
 from engine.model.duration import format_duration
-from engine.model.policy import CRON_MACROS, Budget, DisruptionReason, NodePool
+from engine.model.policy import CRON_MACROS, Budget, NodePool
+from engine.model.reason import DisruptionReason
 
 # The reasons that a budget holds when it names none (Karpenter's NodePool.GetAllowedDisruptionsByReason).
 DEFAULT_REASONS = (DisruptionReason.UNDERUTILIZED, DisruptionReason.EMPTY, DisruptionReason.DRIFTED)

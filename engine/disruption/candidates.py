@@ -21,7 +21,7 @@ from engine.disruption.budgets import Allowance, PoolStanding, allowance
 from engine.disruption.machine import Machine
 from engine.model.document import RemovalRecord
 from engine.model.plan import Removal, RemovalPhase
-from engine.model.policy import DisruptionReason
+from engine.model.reason import DisruptionReason
 from engine.model.refusal import (
     BaseCapacity,
     BudgetExhausted,

@@ -15,7 +15,8 @@ from attrs import frozen
 from engine.disruption.candidates import Candidate, guard
 from engine.disruption.machine import Machine
 from engine.model.duration import format_duration
-from engine.model.policy import ConsolidationPolicy, DisruptionReason
+from engine.model.policy import ConsolidationPolicy
+from engine.model.reason import DisruptionReason
 from engine.model.refusal import BelowConsolidateAfter, ConsolidationOff, InUse, NotInitialized, StayReason
 
 

@@ -10,8 +10,9 @@ from attrs import evolve, field, frozen
 from engine.model.claim import Claim
 from engine.model.environment import NetworkMode
 from engine.model.money import UsdPerHour
-from engine.model.policy import BlockDevice, DisruptionReason, MetadataOptions
+from engine.model.policy import BlockDevice, MetadataOptions
 from engine.model.quantity import NOTHING, Resources
+from engine.model.reason import DisruptionReason
 
 SCHEMA_VERSION = 1
 

@@ -11,6 +11,7 @@ from attrs import field, frozen
 
 from engine.model.money import UsdPerHour
 from engine.model.quantity import NOTHING, Resources
+from engine.model.rule import Enforcement, ParameterValue
 
 
 class NetworkMode(str, Enum):
@@ -145,7 +146,10 @@ class InCluster:
 
 @frozen
 class Environment:
-    """One stack file, as a value. ``endpoint_url`` None is AWS itself. ``paused`` says why, empty is not paused."""
+    """One stack file, as a value. ``endpoint_url`` None is AWS itself. ``paused`` says why, empty is not paused.
+
+    ``params`` are values for the rules' parameters, by rule and parameter name; ``enforcement`` overrides a rule's own.
+    """
 
     name: str
     region: str
@@ -168,6 +172,9 @@ class Environment:
     lanes: Lanes = Lanes()
     in_cluster: InCluster | None = None
     paused: str = ""
+    params: Mapping[str, Mapping[str, ParameterValue]] = field(factory=dict)
+    enforcement: Mapping[str, Enforcement] = field(factory=dict)
+    cel_engine: str = "cel-expr"
 
     @property
     def holds_new_nodes(self) -> bool:

@@ -11,21 +11,8 @@ from attrs import field, frozen
 from engine.model.constraint import Requirement, Taint
 from engine.model.diagnostic import Diagnostic, Position
 from engine.model.quantity import NOTHING, Resources
-
-
-class DisruptionReason(str, Enum):
-    EMPTY = "Empty"
-    UNDERUTILIZED = "Underutilized"
-    DRIFTED = "Drifted"
-    EXPIRED = "Expired"
-    INTERRUPTED = "Interrupted"
-    UNHEALTHY = "Unhealthy"
-    # Ours: the machine is gone already (Lost), never came (LaunchRefused), did not become a whole node
-    # in time (NotInitialized), or a person asked (Destroyed). No budget names these.
-    LOST = "Lost"
-    LAUNCH_REFUSED = "LaunchRefused"
-    NOT_INITIALIZED = "NotInitialized"
-    DESTROYED = "Destroyed"
+from engine.model.reason import DisruptionReason
+from engine.model.rule import AnyRule, Window
 
 
 class ConsolidationPolicy(str, Enum):
@@ -207,12 +194,18 @@ class NodeClass:
 
 @frozen
 class Policy:
-    """All policy of an environment. ``digest`` is of its meaning, so a comment in a file does not change it."""
+    """All policy of an environment. ``digest`` is of its meaning, so a comment in a file does not change it.
+
+    ``rules`` and ``windows`` are in name order; ``cel_engine`` is the name of the engine that evaluates them.
+    """
 
     node_pools: tuple[NodePool, ...]
     node_classes: tuple[NodeClass, ...]
     digest: str = ""
     warnings: tuple[Diagnostic, ...] = ()
+    rules: tuple[AnyRule, ...] = ()
+    windows: tuple[Window, ...] = ()
+    cel_engine: str = "cel-expr"
 
     def node_class(self, name: str) -> NodeClass | None:
         return next((found for found in self.node_classes if found.name == name), None)

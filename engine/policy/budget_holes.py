@@ -8,7 +8,8 @@ from itertools import islice, pairwise
 
 from cronsim import CronSim
 
-from engine.model.policy import Budget, DisruptionReason
+from engine.model.policy import Budget
+from engine.model.reason import DisruptionReason
 
 # Budgets hold for these; expiry and what is lost come without asking them (Karpenter's rule).
 _LIMITED = (DisruptionReason.EMPTY, DisruptionReason.UNDERUTILIZED, DisruptionReason.DRIFTED)

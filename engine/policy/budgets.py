@@ -8,7 +8,8 @@ from datetime import UTC, datetime
 
 from cronsim import CronSim, CronSimError
 
-from engine.model.policy import CRON_MACROS, Budget, DisruptionReason
+from engine.model.policy import CRON_MACROS, Budget
+from engine.model.reason import DisruptionReason
 from engine.policy.findings import ObjectFindings
 from engine.policy.located import Path
 from engine.policy.node_pool_schema import BudgetPart

@@ -9,7 +9,7 @@ from engine.model.fault import Fault
 from engine.model.ledger import Ledger
 from engine.model.node import Instance
 from engine.model.outcome import Outcome
-from engine.model.policy import DisruptionReason
+from engine.model.reason import DisruptionReason
 from engine.reconcile.one_writer import sole_writer
 from engine.reconcile.ports import OnEvent, Ports, Tell
 

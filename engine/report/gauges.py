@@ -9,8 +9,9 @@ from datetime import datetime
 from engine.disruption.budgets import PoolStanding, allowance
 from engine.model.document import RemovalRecord
 from engine.model.plan import Plan
-from engine.model.policy import DisruptionReason, Policy
+from engine.model.policy import Policy
 from engine.model.quantity import CPU
+from engine.model.reason import DisruptionReason
 from engine.model.snapshot import Snapshot
 from engine.report import metric_table as table
 from engine.report.metric_table import Metric

@@ -18,7 +18,8 @@ from engine.model.fault import Fault
 from engine.model.outcome import ClaimOutcome, Outcome, OutcomeStatus
 from engine.model.plan import Launch, Plan, RemovalPhase
 from engine.model.pod import PodKey
-from engine.model.policy import DisruptionReason, Policy
+from engine.model.policy import Policy
+from engine.model.reason import DisruptionReason
 from engine.model.snapshot import Snapshot
 from engine.report import metric_table as table
 from engine.report.gauges import Samples, gauges_of, idle_gpus

@@ -12,8 +12,9 @@ from engine.model.claim import Claim, ClaimInputs
 from engine.model.document import DesiredDocument, Foundation, LaunchTemplate, RemovalRecord, node_sets
 from engine.model.environment import Cluster, Environment, Network, NetworkMode
 from engine.model.money import UsdPerHour
-from engine.model.policy import BlockDevice, DisruptionReason, MetadataOptions
+from engine.model.policy import BlockDevice, MetadataOptions
 from engine.model.quantity import Resources
+from engine.model.reason import DisruptionReason
 
 NOON = datetime(2026, 11, 30, 12, 0, tzinfo=UTC)
 ZONES = {"us-east-1a": "use1-az1", "us-east-1b": "use1-az2", "us-east-1c": "use1-az4"}

@@ -10,8 +10,9 @@ from engine.decide.lanes import Lanes as LanesOfPlan
 from engine.model.environment import Lanes
 from engine.model.ledger import Milestones
 from engine.model.plan import BindingDifference, Nomination, Plan, RemovalPhase
-from engine.model.policy import Disruption, DisruptionReason
+from engine.model.policy import Disruption
 from engine.model.quantity import NVIDIA_GPU
+from engine.model.reason import DisruptionReason
 from engine.model.refusal import FoundationBusy, KarpenterOwnsPool, LimitReached, PoolPaused, Refusal
 from engine.model.snapshot import KarpenterFacts
 from tests.builders import claim, document, environment, minutes, node, node_pool, pod

@@ -15,8 +15,9 @@ from engine.model.ledger import Ledger, Unavailable
 from engine.model.node import InstanceState
 from engine.model.outcome import ClaimOutcome, OutcomeStatus
 from engine.model.plan import LaunchReason, Plan, RemovalPhase
-from engine.model.policy import Budget, Disruption, DisruptionReason
+from engine.model.policy import Budget, Disruption
 from engine.model.quantity import NVIDIA_GPU
+from engine.model.reason import DisruptionReason
 from engine.model.refusal import BaseCapacity, BudgetExhausted, InUse, LimitReached, NotInitialized, PoolUnknown
 from engine.model.snapshot import CloudFacts, ResolvedSubnet
 from engine.scheduling.problem import NewNode

@@ -15,8 +15,8 @@ from engine.model.document import RemovalRecord
 from engine.model.ledger import Ledger
 from engine.model.node import Instance, InstanceState, Node
 from engine.model.pod import PodPhase
-from engine.model.policy import DisruptionReason
 from engine.model.quantity import NVIDIA_GPU, Resources
+from engine.model.reason import DisruptionReason
 from engine.model.snapshot import CloudFacts, KarpenterFacts
 from tests.builders import NOON, P5_48XLARGE, claim, document, minutes, node, node_pool, pod, snapshot, taint, usd
 

@@ -15,8 +15,9 @@ from engine.model.environment import Lanes
 from engine.model.node import Node
 from engine.model.plan import Plan
 from engine.model.pod import Pod, PodKey
-from engine.model.policy import Budget, Disruption, DisruptionReason, NodePool
+from engine.model.policy import Budget, Disruption, NodePool
 from engine.model.quantity import NODES, NVIDIA_GPU, Resources
+from engine.model.reason import DisruptionReason
 from engine.model.snapshot import KarpenterFacts
 from tests.builders import environment, minutes, node_pool, pod, taint
 from tests.decide.world import World, policy

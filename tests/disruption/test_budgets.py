@@ -7,7 +7,8 @@ from datetime import UTC, datetime, timedelta, timezone
 import pytest
 
 from engine.disruption.budgets import UNLIMITED, PoolStanding, allowance, describe, is_active
-from engine.model.policy import Budget, Disruption, DisruptionReason
+from engine.model.policy import Budget, Disruption
+from engine.model.reason import DisruptionReason
 from tests.builders import NOON, node_pool
 
 EMPTY = DisruptionReason.EMPTY

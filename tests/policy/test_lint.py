@@ -11,7 +11,8 @@ from engine.model import labels
 from engine.model.catalog import Catalog, InstanceType
 from engine.model.diagnostic import Diagnostic, Severity
 from engine.model.environment import Pricing
-from engine.model.policy import Budget, Disruption, DisruptionReason, Policy
+from engine.model.policy import Budget, Disruption, Policy
+from engine.model.reason import DisruptionReason
 from engine.observe.catalog_source import read_catalog_data
 from engine.policy.budget_holes import unlimited_reasons
 from engine.policy.lint import lint

@@ -10,8 +10,9 @@ from engine.model import labels
 from engine.model.canonical import canonical_json, from_json
 from engine.model.constraint import Operator, Requirement, Taint, TaintEffect
 from engine.model.diagnostic import Severity
-from engine.model.policy import Budget, ConsolidationPolicy, Disruption, DisruptionReason, Policy
+from engine.model.policy import Budget, ConsolidationPolicy, Disruption, Policy
 from engine.model.quantity import Resources
+from engine.model.reason import DisruptionReason
 from tests import builders
 from tests.policy.texts import CLASS, POOL, added, edited, findings_of, policy_of, pool_of, rules, without_places
 

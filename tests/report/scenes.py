@@ -25,7 +25,8 @@ from engine.model.plan import (
     Unplaced,
 )
 from engine.model.pod import PodKey
-from engine.model.policy import DisruptionReason, Policy
+from engine.model.policy import Policy
+from engine.model.reason import DisruptionReason
 from engine.model.refusal import (
     AcceleratorNotOffered,
     BaseCapacity,

@@ -19,7 +19,8 @@ from engine.model.ledger import Ledger, Milestones, Unavailable
 from engine.model.outcome import ClaimOutcome, Outcome, OutcomeStatus
 from engine.model.plan import BindingDifference, Plan
 from engine.model.pod import PodKey
-from engine.model.policy import Budget, Disruption, DisruptionReason, Policy
+from engine.model.policy import Budget, Disruption, Policy
+from engine.model.reason import DisruptionReason
 from engine.model.snapshot import Snapshot
 from engine.report.metric_table import METRICS
 from engine.report.metrics import ERROR_KINDS, PassMetrics, serve, write_textfile

@@ -1,0 +1,1 @@
+"""Rules as programs: read from files, compiled, evaluated."""
