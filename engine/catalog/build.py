@@ -9,6 +9,7 @@ from attrs import frozen
 
 from engine.catalog.catalog_digest import catalog_digest
 from engine.catalog.data import CatalogData, TypeFacts
+from engine.catalog.interconnect import has_nvlink
 from engine.catalog.price_file import PriceFile, read_price_file
 from engine.catalog.type_labels import accelerators, kubernetes_arch, type_labels
 from engine.model import labels
@@ -66,19 +67,21 @@ def build_catalog(
 
 
 def _instance_type(facts: TypeFacts) -> InstanceType:
+    carried, told = accelerators(facts), type_labels(facts)
     return InstanceType(
         name=facts.name,
         arch=kubernetes_arch(facts),
         vcpus=facts.vcpus,
         memory_bytes=facts.memory_mib * _MIB,
-        accelerators=accelerators(facts),
+        accelerators=carried,
         is_accelerated=facts.is_accelerated,
         accelerator_memory_bytes=facts.accelerator_memory_mib * _MIB,
         local_nvme_bytes=facts.local_nvme_gb * _GB,
         max_pods=facts.max_pods,
         network_gbps=facts.network_mbps / 1000,
         efa_interfaces=facts.efa_interfaces,
-        labels=type_labels(facts),
+        labels=told,
+        has_nvlink=has_nvlink(told, carried),
     )
 
 

@@ -10,7 +10,7 @@ import re
 
 from engine.catalog.data import TypeFacts
 from engine.model import labels
-from engine.model.quantity import NVIDIA_GPU, Resources
+from engine.model.quantity import NEURON_CORE, NVIDIA_GPU, Resources
 
 # Category, then an amount of memory in the high-memory families (u-6tb1), then the generation.
 _FAMILY = re.compile(r"([a-z]+)(?:-\d+tb)?(\d+)")
@@ -21,7 +21,6 @@ _ACCELERATOR_MAKERS = {
     "Habana": "habana.ai/gaudi",
     "Qualcomm": "qualcomm.com/qaic",
 }
-NEURON_CORE = "aws.amazon.com/neuroncore"
 
 
 def kubernetes_arch(facts: TypeFacts) -> str:

@@ -17,7 +17,8 @@ class InstanceType:
 
     ``memory_bytes`` is nominal. ``accelerators`` holds whole devices by Kubernetes resource (``nvidia.com/gpu``): a
     fractional GPU (g6f) is not in it, and ``is_accelerated`` still says true, so that CPU-only pods stay away.
-    ``labels`` are the well-known labels that Karpenter gives the type, zone and capacity type apart.
+    ``labels`` are the well-known labels that Karpenter gives the type, zone and capacity type apart. ``has_nvlink``: it
+    has several GPUs, all of them joined by NVLink.
     """
 
     name: str
@@ -32,6 +33,7 @@ class InstanceType:
     network_gbps: float
     efa_interfaces: int
     labels: Mapping[str, str]
+    has_nvlink: bool = False
 
 
 @frozen

@@ -13,12 +13,13 @@ EPHEMERAL_STORAGE = "ephemeral-storage"
 PODS = "pods"
 NVIDIA_GPU = "nvidia.com/gpu"
 NODES = "nodes"
+NEURON_CORE = "aws.amazon.com/neuroncore"
 
 ACCELERATORS = (
     NVIDIA_GPU,
     "amd.com/gpu",
     "aws.amazon.com/neuron",
-    "aws.amazon.com/neuroncore",
+    NEURON_CORE,
     "habana.ai/gaudi",
     "qualcomm.com/qaic",
 )
