@@ -170,6 +170,22 @@ class FoundationBusy:
     stack: str
 
 
+@frozen
+class RuleForbids:
+    """Requirement rules leave none of the ``types`` instance types that would fit; ``rule`` removed the last of them.
+
+    ``message`` is that rule's. Of the types, ``errors`` went because a rule could not be evaluated: ``sample`` is what
+    one of these came to, empty when there is none.
+    """
+
+    code: ClassVar[str] = "rule-forbids"
+    rule: str
+    message: str
+    types: int
+    errors: int = 0
+    sample: str = ""
+
+
 PoolClosed = PoolNotReady | PoolPaused | KarpenterOwnsPool | BringUpsFailed
 
 Refusal = (
@@ -190,6 +206,7 @@ Refusal = (
     | KarpenterOwnsPool
     | BringUpsFailed
     | FoundationBusy
+    | RuleForbids
 )
 
 

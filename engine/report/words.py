@@ -37,6 +37,7 @@ from engine.model.refusal import (
     Refusal,
     RemovalCap,
     RequirementMismatch,
+    RuleForbids,
     SeveralNodes,
     StayReason,
     TaintNotTolerated,
@@ -94,6 +95,7 @@ _Mismatch = (
     | GpuPoolClosed
     | PoolIsStatic
     | UnsupportedConstraint
+    | RuleForbids
 )
 
 
@@ -119,6 +121,8 @@ def _mismatch_words(refusal: _Mismatch) -> str:
             return "the pool has fixed replicas and makes no node for a pod"
         case UnsupportedConstraint(constraints=constraints):
             return f"the pod uses what is not placed yet: {', '.join(constraints)}"
+        case RuleForbids():
+            return _rule_forbids(refusal)
 
 
 def stay_words(reason: StayReason, now: datetime) -> str:
@@ -226,6 +230,12 @@ def _no_type_fits(refusal: NoTypeFits) -> str:
     named = f" {resource}"
     daemons = f" after {amount_words(resource, refusal.daemon_overhead)} for daemons" if refusal.daemon_overhead else ""
     return f"needs {needed}{named}; the largest, {refusal.largest_type}, has {largest}{daemons}"
+
+
+def _rule_forbids(refusal: RuleForbids) -> str:
+    fit = f"{counted(refusal.types, 'type')} would fit, none of them allowed"
+    erred = f"; {refusal.errors} for an error: {refusal.sample}" if refusal.errors else ""
+    return f"{fit} by the rules, the last barred by {refusal.rule}: {refusal.message}{erred}"
 
 
 def _limit_reached(refusal: LimitReached) -> str:

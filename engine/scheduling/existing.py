@@ -107,6 +107,8 @@ class World:
     ) -> Sequence[PodKey]:
         """Puts pods of the class on one node; returns those that may not go there or do not fit."""
         alike = self._is[member]
+        if _may_not_wait_for(pod_class, alike.place, errors_bar=False):
+            return pods
         count = len(pods) if regardless_of_room else min(len(pods), pod_class.requests.times_in(alike.room))
         if not count or _dislikes(pod_class.demand, alike.place) is None:
             return pods
@@ -195,6 +197,8 @@ class World:
             if not count:
                 continue
             place = alike.place
+            if _may_not_wait_for(pod_class, place, errors_bar=True):
+                continue
             if place not in dislikes:
                 dislikes[place] = _dislikes(pod_class.demand, place)
             disliked = dislikes[place]
@@ -245,6 +249,18 @@ def _dislikes(demand: Demand, place: Place) -> int | None:
     if demand.barring_taint(place.taints) is not None or not demand.admits(place.labels):
         return None
     return demand.disliked_taints(place.taints)
+
+
+def _may_not_wait_for(pod_class: PodClass, place: Place, *, errors_bar: bool) -> bool:
+    """Whether rules bar pods of the class from a node that is still to come; where nodes stand, they have no say.
+
+    A rule that errs makes nothing new of a node for the class, and takes nothing away that was planned before.
+    """
+    if not place.in_flight:
+        return False
+    pool, instance_type, capacity_type, _ = place.offering
+    bar = pod_class.rulings.bar(pool, (instance_type, capacity_type))
+    return bar is not None and (errors_bar or bar.is_forbidden)
 
 
 def _tightest_first(fit: _Fit) -> tuple[object, ...]:

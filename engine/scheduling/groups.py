@@ -9,6 +9,7 @@ from attrs import evolve, frozen
 from engine.model.constraint import Operator, Requirement, Taint, TaintEffect, Toleration
 from engine.model.pod import Placing, Pod, PodKey
 from engine.model.quantity import CPU, MEMORY, Resources
+from engine.policy.rules.ruling import NO_RULINGS, Rulings
 from engine.scheduling.requirements import canonical_key
 
 _BARRING = (TaintEffect.NO_SCHEDULE, TaintEffect.NO_EXECUTE)
@@ -61,7 +62,10 @@ def _canonical(requirement: Requirement) -> Requirement:
 
 @frozen(eq=False)
 class PodClass:
-    """Pods of equal placing and priority, in name order. ``accelerators`` are the resources with more than zero."""
+    """Pods of equal placing and priority, for which rules rule alike, in name order.
+
+    ``accelerators`` are the resources with more than zero.
+    """
 
     requests: Resources
     demand: Demand
@@ -69,6 +73,7 @@ class PodClass:
     unsupported: tuple[str, ...]
     accelerators: tuple[str, ...]
     pods: tuple[PodKey, ...]
+    rulings: Rulings = NO_RULINGS
 
 
 def by_name(pod: PodKey) -> tuple[str, str]:
@@ -79,18 +84,23 @@ def by_name(pod: PodKey) -> tuple[str, str]:
 _Key = tuple[object, ...]
 
 
-def pod_classes(pods: Iterable[Pod]) -> tuple[PodClass, ...]:
-    """Pods grouped, in the order of placing: priority, then what is scarce: accelerators, cpu, memory; then content."""
+def pod_classes(pods: Iterable[Pod], rulings: Mapping[PodKey, Rulings] | None = None) -> tuple[PodClass, ...]:
+    """Pods grouped, in the order of placing: priority, then what is scarce: accelerators, cpu, memory; then content.
+
+    ``rulings`` that are equal must be one object; a pod without any has none.
+    """
     known: dict[int, _Key] = {}
-    members: dict[tuple[_Key, int], list[Pod]] = {}
+    ruled = {id(each): each for each in rulings.values()} if rulings else {}
+    members: dict[tuple[_Key, int, int], list[Pod]] = {}
     for pod in pods:
         placing = pod.placing
         # Pods of one owner often share one value; hashing it once is what makes thousands of them cheap.
         key = known.get(id(placing)) or known.setdefault(id(placing), _content(placing))
-        members.setdefault((key, pod.priority), []).append(pod)
+        ruling = id(rulings.get(pod.key, NO_RULINGS)) if rulings else 0
+        members.setdefault((key, pod.priority, ruling), []).append(pod)
     demands: dict[_Key, Demand] = {}
     classes = []
-    for (key, priority), alike in members.items():
+    for (key, priority, ruling), alike in members.items():
         placing = alike[0].placing
         demand = demands.setdefault(key[1:4], Demand.of(placing))
         formed = PodClass(
@@ -100,6 +110,7 @@ def pod_classes(pods: Iterable[Pod]) -> tuple[PodClass, ...]:
             unsupported=placing.unsupported,
             accelerators=placing.requests.accelerators(),
             pods=tuple(sorted((pod.key for pod in alike), key=by_name)),
+            rulings=ruled.get(ruling, NO_RULINGS),
         )
         classes.append((_order(formed, key), formed))
     return tuple(formed for _, formed in sorted(classes, key=lambda pair: pair[0]))
@@ -110,7 +121,8 @@ def _content(placing: Placing) -> _Key:
     return placing.requests, selector, placing.affinity_terms, placing.tolerations, placing.unsupported
 
 
-def _order(formed: PodClass, key: _Key) -> tuple[int, int, int, int, str]:
+def _order(formed: PodClass, key: _Key) -> tuple[int, int, int, int, str, str]:
     requests = formed.requests
     scarce = sum(requests.amount(resource) for resource in formed.accelerators)
-    return (-formed.priority, -scarce, -requests.amount(CPU), -requests.amount(MEMORY), repr(key))
+    size = -requests.amount(CPU), -requests.amount(MEMORY)
+    return (-formed.priority, -scarce, *size, repr(key), formed.rulings.order)

@@ -12,6 +12,7 @@ from engine.model.money import UsdPerHour
 from engine.model.pod import DaemonSet
 from engine.model.policy import NodePool
 from engine.model.quantity import NODES, Resources
+from engine.policy.rules.ruling import TypeAt
 from engine.scheduling.daemons import Daemons
 from engine.scheduling.groups import Demand, PodClass
 from engine.scheduling.problem import NodeOption, PoolState
@@ -55,12 +56,17 @@ class Kind:
         devices = sum(self.instance_type.accelerators.values())
         return devices, self.pool, self.instance_type.name, self.capacity_type, self.added_labels
 
+    @property
+    def type_at(self) -> TypeAt:
+        """What rules know it by."""
+        return self.instance_type.name, self.capacity_type
+
 
 @frozen(eq=False)
 class Offer:
     """A kind of node that holds ``pods_per_node`` of a class, and has a price. ``tier`` 0 is asked first.
 
-    ``options`` can be bought now; there may be none.
+    ``options`` can be bought now; there may be none. ``preference`` is what rules give it, for this class.
     """
 
     tier: int
@@ -68,14 +74,16 @@ class Offer:
     usd_per_hour: UsdPerHour
     pods_per_node: int
     options: tuple[NodeOption, ...]
+    preference: float = 0.0
 
-    def cost(self, pods: int, pods_per_node: int) -> tuple[int, float, int, tuple[object, ...]]:
-        """The smaller the better for so many pods: tier, price for each pod served, then more of them on one node.
+    def cost(self, pods: int, pods_per_node: int) -> tuple[int, float, float, int, tuple[object, ...]]:
+        """The smaller the better for so many pods: tier, what rules prefer, price for each pod served, then more of
+        them on one node. So inside a tier the most preferred offering wins at any price; price decides among equals.
 
         ``pods_per_node`` may differ from the offer's where a real node has other room than was foretold.
         """
         served = min(pods_per_node, pods)
-        return self.tier, self.usd_per_hour.micros / served, -served, self.kind.order
+        return self.tier, -self.preference, self.usd_per_hour.micros / served, -served, self.kind.order
 
 
 # Pool, instance type, capacity type, zone.
@@ -153,7 +161,12 @@ class PoolOffers:
         return bool(pod_class.accelerators) or not kind.instance_type.is_accelerated or self.state.pool.open_to_all_pods
 
     def fitting(self, pod_class: PodClass) -> list[tuple[Kind, int]]:
-        """The permitted kinds that hold at least one pod of the class, with how many."""
+        """The permitted kinds that hold at least one pod of the class and that no rule bars, with how many."""
+        holding, rulings = self.holding(pod_class), pod_class.rulings
+        return [pair for pair in holding if rulings.bar(self.name, pair[0].type_at) is None]
+
+    def holding(self, pod_class: PodClass) -> list[tuple[Kind, int]]:
+        """The same, whatever the rules say."""
         counts: dict[int, int] = {}
         found = []
         for kind in self.permitted(pod_class.demand):
@@ -291,7 +304,14 @@ def _offers_of(pool: PoolOffers, pod_class: PodClass, tier: int) -> list[Offer]:
     if pool.too_few_values(kind for kind, _ in fitting) is not None:
         return []
     return [
-        Offer(tier, kind, kind.usd_per_hour, count, kind.buyable if pool.state.not_ready is None else ())
+        Offer(
+            tier=tier,
+            kind=kind,
+            usd_per_hour=kind.usd_per_hour,
+            pods_per_node=count,
+            options=kind.buyable if pool.state.not_ready is None else (),
+            preference=pod_class.rulings.score(pool.name, kind.type_at),
+        )
         for kind, count in fitting
         if kind.usd_per_hour is not None
     ]

@@ -16,6 +16,7 @@ from engine.model.pod import DaemonSet, Pod, PodKey
 from engine.model.policy import NodePool
 from engine.model.quantity import Resources
 from engine.model.refusal import BringUpsFailed, LostOffering, PoolClosed
+from engine.policy.rules.ruling import Rulings
 
 
 @frozen
@@ -87,7 +88,10 @@ class Reservation:
 
 @frozen
 class Problem:
-    """``pods`` wait for a node. Order of any tuple here changes nothing in the solution."""
+    """``pods`` wait for a node. Order of any tuple here changes nothing in the solution.
+
+    ``rulings`` are what requirement rules say of them, one object for equal ones; a pod that is missing has none.
+    """
 
     pods: tuple[Pod, ...]
     existing: tuple[ExistingNode, ...]
@@ -96,6 +100,7 @@ class Problem:
     caps: Caps = Caps()
     unavailable: Mapping[str, Unavailable] = field(factory=dict)
     reservations: tuple[Reservation, ...] = ()
+    rulings: Mapping[PodKey, Rulings] = field(factory=dict)
 
 
 @frozen

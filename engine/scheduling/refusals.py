@@ -1,7 +1,7 @@
 """Why a pool gives a class of pods nothing: the first constraint that decides, with its numbers.
 
-The order is that of asking: taints, requirements, accelerators, resources, offerings, limits, caps. The further a pool
-came, the nearer it was, so refusals are told nearest first.
+The order is that of asking: taints, requirements, accelerators, resources, rules, offerings, limits, caps. The further
+a pool came, the nearer it was, so refusals are told nearest first.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ from engine.model.refusal import (
     PoolRefusal,
     Refusal,
     RequirementMismatch,
+    RuleForbids,
     TaintNotTolerated,
     UnsupportedConstraint,
 )
@@ -49,6 +50,7 @@ _NEAREST_FIRST: tuple[type[Refusal], ...] = (
     KarpenterOwnsPool,
     NoOffering,
     PoolNotReady,
+    RuleForbids,
     NoTypeFits,
     GpuPoolClosed,
     AcceleratorNotOffered,
@@ -97,6 +99,8 @@ def _refusal(
     return (
         _accelerator_refusal(pod_class, pool, permitted)
         or _resource_refusal(pod_class, pool, permitted)
+        or _rule_refusal(pod_class, pool)
+        or _min_values_refusal(pod_class, pool)
         or _not_launched(pool, [kind for kind, _ in pool.fitting(pod_class)], headroom, unavailable)
     )
 
@@ -168,7 +172,7 @@ def _not_carried(accelerators: Sequence[str], types: Sequence[InstanceType]) -> 
 
 
 def _resource_refusal(pod_class: PodClass, pool: PoolOffers, permitted: Sequence[Kind]) -> Refusal | None:
-    """The resource that removed the last type, or the minValues that those which fit do not reach."""
+    """The resource that removed the last type."""
     left = [kind for kind in permitted if pool.open_to(pod_class, kind)]
     for resource in sorted(pod_class.requests, key=resource_order):
         needed = pod_class.requests[resource]
@@ -176,7 +180,34 @@ def _resource_refusal(pod_class: PodClass, pool: PoolOffers, permitted: Sequence
         if not enough:
             return _no_type_fits(resource, needed, left)
         left = enough
-    lacking = pool.too_few_values(left)
+    return None
+
+
+def _rule_refusal(pod_class: PodClass, pool: PoolOffers) -> Refusal | None:
+    """The rule that removed the last type that would fit, when rules are asked one by one in the order of their names.
+
+    None: a type is left.
+    """
+    bars = [
+        (kind.instance_type.name, pod_class.rulings.bar(pool.name, kind.type_at)) for kind, _ in pool.holding(pod_class)
+    ]
+    barred = [(name, bar) for name, bar in bars if bar is not None]
+    if not barred or len(barred) < len(bars):
+        return None
+    decisive = max((bar for _, bar in barred), key=lambda bar: bar.rule)
+    erred = sorted((name, bar.error) for name, bar in barred if bar.error)
+    return RuleForbids(
+        rule=decisive.rule,
+        message=decisive.message,
+        types=len({name for name, _ in barred}),
+        errors=len({name for name, _ in erred}),
+        sample=erred[0][1] if erred else "",
+    )
+
+
+def _min_values_refusal(pod_class: PodClass, pool: PoolOffers) -> Refusal | None:
+    """The minValues that those kinds which are left do not reach."""
+    lacking = pool.too_few_values(kind for kind, _ in pool.fitting(pod_class))
     if lacking is None:
         return None
     key, least, values = lacking

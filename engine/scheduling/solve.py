@@ -38,7 +38,7 @@ def solve(problem: Problem) -> Solution:
     this plan opens, then opens more. Then the same question is asked again of the world as planned, until that world
     needs no further node: so the next pass, with nothing changed, launches nothing.
     """
-    every = pod_classes(problem.pods)
+    every = pod_classes(problem.pods, problem.rulings)
     pools = [PoolOffers(state, problem.daemon_sets) for state in sorted(problem.pools, key=lambda each: each.pool.name)]
     existing = sorted(problem.existing, key=_node_order)
     headroom = Headroom(problem.pools, problem.caps)
