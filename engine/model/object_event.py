@@ -12,6 +12,7 @@ class EventReason(str, Enum):
     NOMINATED = "Nominated"
     BOUND_ELSEWHERE = "BoundElsewhere"
     NO_COMPATIBLE_INSTANCE_TYPES = "NoCompatibleInstanceTypes"
+    RULE_FORBIDS = "RuleForbids"
     LIMIT_REACHED = "LimitReached"
     LAUNCH_CAP_REACHED = "LaunchCapReached"
     INSUFFICIENT_CAPACITY = "InsufficientCapacity"

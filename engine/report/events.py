@@ -41,6 +41,7 @@ _REASON_BY_CODE: Mapping[str, EventReason] = {
     "no-offering": EventReason.NO_COMPATIBLE_INSTANCE_TYPES,
     "pool-is-static": EventReason.NO_COMPATIBLE_INSTANCE_TYPES,
     "unsupported-constraint": EventReason.NO_COMPATIBLE_INSTANCE_TYPES,
+    "rule-forbids": EventReason.RULE_FORBIDS,
     "limit-reached": EventReason.LIMIT_REACHED,
     "cap-reached": EventReason.LAUNCH_CAP_REACHED,
     "offerings-unavailable": EventReason.INSUFFICIENT_CAPACITY,
