@@ -97,8 +97,11 @@ class CelEngine(Protocol):
 
     name: str
 
-    def compile(self, source: str, variables: Mapping[str, CelType], result: CelType) -> Program:
-        """Raises DoesNotCompile."""
+    def compile(self, source: str, variables: Mapping[str, CelType], result: CelType | tuple[CelType, ...]) -> Program:
+        """``result`` is what the expression has to come to, one of several where a tuple: `Program.result` tells which.
+
+        Raises DoesNotCompile, and TypeError for a ``result`` that is no Scalar: a mistake of ours.
+        """
         ...
 
     def bind(self, type_: CelType, plain: Plain) -> Bound:

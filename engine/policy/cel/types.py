@@ -1,4 +1,4 @@
-"""The types that expressions are checked against."""
+"""The types that expressions are checked against. They keep their hashes: engines look things up by them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Scalar(str, Enum):
     TIMESTAMP = "timestamp"
 
 
-@frozen
+@frozen(cache_hash=True)
 class ListOf:
     """``most`` elements at most: what the cost of a loop is reckoned from, and cut off at."""
 
@@ -24,7 +24,7 @@ class ListOf:
     most: int
 
 
-@frozen
+@frozen(cache_hash=True)
 class MapOf:
     """A map with text keys. Reading a key that is not there is an error, never an empty value."""
 
@@ -32,14 +32,14 @@ class MapOf:
     most: int = 64
 
 
-@frozen
+@frozen(cache_hash=True)
 class RecordField:
     name: str
     type: CelType
     doc: str
 
 
-@frozen
+@frozen(cache_hash=True)
 class Record:
     """A value with named fields, all of them always there: no field reads as nothing, so none can do so in silence."""
 
