@@ -7,7 +7,9 @@ from datetime import datetime
 
 from attrs import field, frozen
 
+from engine.model.money import UsdPerHour
 from engine.model.outcome import ClaimOutcome
+from engine.model.quantity import Resources
 
 
 @frozen
@@ -52,6 +54,19 @@ class FailedBringUps:
 
 
 @frozen
+class Owed:
+    """Machines that a pool lost by no choice of ours, and has not launched again: what may be replaced, one for one,
+    while rules let nothing else be launched.
+
+    ``capacity`` is theirs together, one ``nodes`` each; ``since`` is when the last of them went.
+    """
+
+    capacity: Resources
+    usd_per_hour: UsdPerHour
+    since: datetime
+
+
+@frozen
 class Ledger:
     """``unavailable`` by Offering.key; ``empty_since`` by claim name; ``instance_ids`` by claim name, once launched.
 
@@ -59,7 +74,8 @@ class Ledger:
     kept until the pod is bound, so that a binding that differs can be told. ``bring_ups`` by pool name: those whose
     last machine failed to come up.
 
-    ``outcomes`` are the last pass's that still need an answer: launches that were refused or failed.
+    ``owed`` by pool name. ``outcomes`` are the last pass's that still need an answer: launches that were refused or
+    failed.
     ``settled_version`` is the newest document that converge reported settled: its removal records are done with.
     """
 
@@ -71,3 +87,4 @@ class Ledger:
     milestones: Mapping[str, Milestones] = field(factory=dict)
     planned: Mapping[str, str] = field(factory=dict)
     bring_ups: Mapping[str, FailedBringUps] = field(factory=dict)
+    owed: Mapping[str, Owed] = field(factory=dict)

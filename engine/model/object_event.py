@@ -14,6 +14,8 @@ class EventReason(str, Enum):
     NO_COMPATIBLE_INSTANCE_TYPES = "NoCompatibleInstanceTypes"
     RULE_FORBIDS = "RuleForbids"
     LIMIT_REACHED = "LimitReached"
+    CEILING_REACHED = "CeilingReached"
+    GUARDRAIL_BLOCKS = "GuardrailBlocks"
     LAUNCH_CAP_REACHED = "LaunchCapReached"
     INSUFFICIENT_CAPACITY = "InsufficientCapacity"
     NODE_CLASS_NOT_READY = "NodeClassNotReady"

@@ -13,6 +13,7 @@ from engine.model.ledger import Ledger
 from engine.model.money import UsdPerHour
 from engine.model.pod import PodKey
 from engine.model.refusal import LostOffering, PoolRefusal, Refusal, StayReason
+from engine.model.rule import ActionClass, Enforcement, RuleKind
 
 SCHEMA_VERSION = 1
 
@@ -106,13 +107,42 @@ class BaseShortfall:
 
 @frozen
 class LimitUse:
-    """How much of a pool's limit runs, is launching and is planned; amounts in base units."""
+    """How much of a limit runs, is launching and is planned; amounts in base units, usdPerHour in millionths.
+
+    Of a pool's own limit, or of a limit ``rule``'s for one ``group``: then ``resource`` is a `LimitedResource`, and
+    ``node_pool`` is empty where the group is of pods, or spans pools.
+    """
 
     node_pool: str
     resource: str
     limit: int
     used: int
     planned: int
+    rule: str = ""
+    group: str = ""
+
+
+class VerdictOutcome(str, Enum):
+    """What a rule said of the plan. ``ERROR``: it gave no answer, which is never taken for one."""
+
+    HOLDS = "holds"
+    VIOLATED = "violated"
+    ERROR = "error"
+
+
+@frozen
+class Verdict:
+    """A rule's word on the plan. ``message`` is the rule's, empty where it holds; ``error`` what it came to without an
+    answer. ``blocked`` is what was left out of the plan on its account; ``()`` for a rule that only warns or counts.
+    """
+
+    rule: str
+    kind: RuleKind
+    enforcement: Enforcement
+    outcome: VerdictOutcome
+    message: str = ""
+    error: str = ""
+    blocked: tuple[ActionClass, ...] = ()
 
 
 @frozen
@@ -123,7 +153,8 @@ class Plan:
     ``document`` is the desired document that this plan proposes; equal to the published one when nothing changes but
     the version. ``base_version`` is the version it was decided on, 0 when none was published.
     ``ledger`` is the memory that the next pass starts from. ``paused`` says why nothing of this plan is to be done;
-    empty is not paused. ``nominations`` and ``binding_differences`` are in pod order.
+    empty is not paused. ``nominations`` and ``binding_differences`` are in pod order. ``verdicts`` are in the order of
+    rules' names: of each guardrail, and of other rules where they have something to say of the whole plan.
     """
 
     environment: str
@@ -145,6 +176,7 @@ class Plan:
     ledger: Ledger
     nominations: tuple[Nomination, ...] = ()
     binding_differences: tuple[BindingDifference, ...] = ()
+    verdicts: tuple[Verdict, ...] = ()
     paused: str = ""
     hash: str = ""
     schema: int = SCHEMA_VERSION

@@ -9,6 +9,7 @@ from typing import ClassVar
 from attrs import frozen
 
 from engine.model.money import UsdPerHour
+from engine.model.rule import LimitedResource
 
 
 @frozen
@@ -186,6 +187,37 @@ class RuleForbids:
     sample: str = ""
 
 
+@frozen
+class CeilingReached:
+    """A limit rule's ceiling: ``used`` runs or launches in the group, ``planned`` is this plan's, ``needed`` the least
+    more that would do. Amounts are in the unit of ``resource``: cpu in millicores, memory in bytes, usdPerHour in
+    millionths of a dollar, others as a count.
+
+    ``error`` is what the rule came to where it gave no number: then ``limit`` is what is used, so nothing is added.
+    """
+
+    code: ClassVar[str] = "ceiling-reached"
+    rule: str
+    group: str
+    resource: LimitedResource
+    limit: int
+    used: int
+    planned: int
+    needed: int
+    error: str = ""
+
+
+@frozen
+class GuardrailBlocks:
+    """A guardrail does not let the plan through, so what it blocks is not done. ``message`` is the guardrail's;
+    ``error`` what it came to where it gave no answer."""
+
+    code: ClassVar[str] = "guardrail-blocks"
+    rule: str
+    message: str
+    error: str = ""
+
+
 PoolClosed = PoolNotReady | PoolPaused | KarpenterOwnsPool | BringUpsFailed
 
 Refusal = (
@@ -207,6 +239,8 @@ Refusal = (
     | BringUpsFailed
     | FoundationBusy
     | RuleForbids
+    | CeilingReached
+    | GuardrailBlocks
 )
 
 
@@ -333,6 +367,7 @@ StayReason = (
     | PoolPaused
     | KarpenterOwnsPool
     | SeveralNodes
+    | GuardrailBlocks
 )
 
 

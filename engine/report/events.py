@@ -43,6 +43,8 @@ _REASON_BY_CODE: Mapping[str, EventReason] = {
     "unsupported-constraint": EventReason.NO_COMPATIBLE_INSTANCE_TYPES,
     "rule-forbids": EventReason.RULE_FORBIDS,
     "limit-reached": EventReason.LIMIT_REACHED,
+    "ceiling-reached": EventReason.CEILING_REACHED,
+    "guardrail-blocks": EventReason.GUARDRAIL_BLOCKS,
     "cap-reached": EventReason.LAUNCH_CAP_REACHED,
     "offerings-unavailable": EventReason.INSUFFICIENT_CAPACITY,
     "pool-not-ready": EventReason.NODE_CLASS_NOT_READY,

@@ -39,13 +39,14 @@ def gauges_of(snapshot: Snapshot, plan: Plan, policy: Policy | None = None) -> S
     every = standings(snapshot, plan.ledger)
     let_go = _let_go(snapshot)
     pools = _pools(every, let_go, policy)
+    own_limits = [use for use in plan.limits if not use.rule]
     return {
         table.PODS_WAITING: {(code,): count for code, count in waiting_by_code(snapshot, plan).items()},
         table.NODES: _nodes(every, let_go, pools),
         table.GPUS: _gpus(every, pools),
         table.COST: _cost(every, let_go),
-        table.LIMIT: {(use.node_pool, use.resource): _natural(use.resource, use.limit) for use in plan.limits},
-        table.USAGE: {(use.node_pool, use.resource): _natural(use.resource, use.used) for use in plan.limits},
+        table.LIMIT: {(use.node_pool, use.resource): _natural(use.resource, use.limit) for use in own_limits},
+        table.USAGE: {(use.node_pool, use.resource): _natural(use.resource, use.used) for use in own_limits},
         table.ALLOWED: _allowed(every, let_go, policy, snapshot.taken_at),
         table.UNAVAILABLE: _unavailable(plan),
         table.PAUSED: _paused(snapshot, plan, policy),

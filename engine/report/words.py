@@ -7,7 +7,7 @@ from datetime import datetime
 
 from engine.model.duration import format_duration
 from engine.model.money import UsdPerHour
-from engine.model.quantity import EPHEMERAL_STORAGE, MEMORY, NODES, format_amount
+from engine.model.quantity import CPU, EPHEMERAL_STORAGE, MEMORY, NODES, format_amount
 from engine.model.refusal import (
     AcceleratorNotOffered,
     BaseCapacity,
@@ -15,11 +15,13 @@ from engine.model.refusal import (
     BringUpsFailed,
     BudgetExhausted,
     CapReached,
+    CeilingReached,
     ConsolidationOff,
     Degraded,
     DoNotDisrupt,
     FoundationBusy,
     GpuPoolClosed,
+    GuardrailBlocks,
     InUse,
     KarpenterOwnsPool,
     LimitReached,
@@ -43,10 +45,18 @@ from engine.model.refusal import (
     TaintNotTolerated,
     UnsupportedConstraint,
 )
+from engine.model.rule import LimitedResource
 
 HOURS_A_MONTH = 730
 _MEBIBYTE = 2**20
 _GIBIBYTE = 2**30
+CEILING_UNITS = {
+    LimitedResource.GPUS: "GPUs",
+    LimitedResource.NODES: "nodes",
+    LimitedResource.CPU: "cores",
+    LimitedResource.MEMORY: "Gi of memory",
+    LimitedResource.USD_PER_HOUR: "USD/h",
+}
 _CAPS = {"launches": "launches in one pass", "addedUsdPerHour": "added $/h in one pass"}
 
 
@@ -55,6 +65,10 @@ def refusal_words(refusal: Refusal, now: datetime) -> str:
     match refusal:
         case LimitReached():
             return _limit_reached(refusal)
+        case CeilingReached():
+            return _ceiling_reached(refusal)
+        case GuardrailBlocks():
+            return _guardrail_blocks(refusal)
         case CapReached(cap=cap, limit=limit):
             return f"the environment's cap of {limit} {_CAPS.get(cap, cap)} is reached; the next pass goes on"
         case OfferingsUnavailable():
@@ -153,7 +167,9 @@ def stay_words(reason: StayReason, now: datetime) -> str:
             return _held_words(reason, now)
 
 
-def _held_words(reason: Overdue | Degraded | PoolPaused | KarpenterOwnsPool | SeveralNodes, now: datetime) -> str:
+def _held_words(
+    reason: Overdue | Degraded | PoolPaused | KarpenterOwnsPool | SeveralNodes | GuardrailBlocks, now: datetime
+) -> str:
     """Why a machine stays about which a person may have to do something."""
     match reason:
         case Overdue(milestone=milestone, deadline=deadline, pods=pods):
@@ -167,6 +183,8 @@ def _held_words(reason: Overdue | Degraded | PoolPaused | KarpenterOwnsPool | Se
             return f"a live Karpenter has the NodePool {pool}, or the machine itself"
         case SeveralNodes(nodes=nodes):
             return f"one machine is the nodes {', '.join(nodes)}: delete those that are not it"
+        case GuardrailBlocks():
+            return f"could go, but {_guardrail_blocks(reason)}"
 
 
 def next_best_words(chosen: str, lost: Iterable[LostOffering]) -> str:
@@ -245,6 +263,38 @@ def _limit_reached(refusal: LimitReached) -> str:
     )
     named = "nodes" if resource == NODES else resource
     return f"limit {named} {limit} reached ({used} used, {planned} planned, needs {needed})"
+
+
+def ceiling_words(resource: LimitedResource, amount: int) -> str:
+    """An amount of a limit rule without its unit: dollars with cents, cpu in cores, memory in Gi."""
+    match resource:
+        case LimitedResource.USD_PER_HOUR:
+            return f"{amount / 1_000_000:,.2f}"
+        case LimitedResource.CPU:
+            return format_amount(CPU, amount)
+        case LimitedResource.MEMORY:
+            return f"{amount / _GIBIBYTE:,.1f}".removesuffix(".0")
+        case _:
+            return f"{amount:,}"
+
+
+def _ceiling_reached(refusal: CeilingReached) -> str:
+    """``limit rule team-dollars: 40.00 of 50.00 USD/h by vision, this needs 12.24 more``."""
+    resource = refusal.resource
+    taken, limit, needed = (
+        ceiling_words(resource, amount) for amount in (refusal.used + refusal.planned, refusal.limit, refusal.needed)
+    )
+    if refusal.error:
+        told = f"limit rule {refusal.rule} cannot be evaluated for {refusal.group}, so nothing is added"
+        return f"{told} to {taken} {CEILING_UNITS[resource]}: {refusal.error}"
+    by = f" by {refusal.group}" if refusal.group else ""
+    return f"limit rule {refusal.rule}: {taken} of {limit} {CEILING_UNITS[resource]}{by}, this needs {needed} more"
+
+
+def _guardrail_blocks(refusal: GuardrailBlocks) -> str:
+    if refusal.error:
+        return f"guardrail {refusal.rule} cannot be evaluated, and what it guards is not done: {refusal.error}"
+    return f"guardrail {refusal.rule} does not let the plan through: {refusal.message}"
 
 
 def _offerings_unavailable(refusal: OfferingsUnavailable, now: datetime) -> str:

@@ -15,11 +15,13 @@ from engine.model.refusal import (
     BringUpsFailed,
     BudgetExhausted,
     CapReached,
+    CeilingReached,
     ConsolidationOff,
     Degraded,
     DoNotDisrupt,
     FoundationBusy,
     GpuPoolClosed,
+    GuardrailBlocks,
     InUse,
     KarpenterOwnsPool,
     LimitReached,
@@ -43,6 +45,7 @@ from engine.model.refusal import (
     TaintNotTolerated,
     UnsupportedConstraint,
 )
+from engine.model.rule import LimitedResource
 from engine.report.tables import examples, zones_in_short
 from engine.report.words import a_month, counted, next_best_words, refusal_words, rounded_words, signed, stay_words
 from tests.builders import NOON, usd
@@ -109,6 +112,32 @@ REFUSALS: list[tuple[Refusal, str]] = [
         FoundationBusy("prod"),
         "needs a launch template that the stack prod has yet to make, and an update of it is under way",
     ),
+    (
+        CeilingReached(
+            "team-dollars", "vision", LimitedResource.USD_PER_HOUR, 50_000_000, 37_760_000, 2_240_000, 12_240_000
+        ),
+        "limit rule team-dollars: 40.00 of 50.00 USD/h by vision, this needs 12.24 more",
+    ),
+    (
+        CeilingReached("cores", "", LimitedResource.CPU, 16_000, 15_500, 0, 4_000),
+        "limit rule cores: 15.5 of 16 cores, this needs 4 more",
+    ),
+    (
+        CeilingReached("ram", "core", LimitedResource.MEMORY, 64 * 2**30, 2**35, 2**34, 2**34),
+        "limit rule ram: 48 of 64 Gi of memory by core, this needs 16 more",
+    ),
+    (
+        CeilingReached("team-gpus", "vision", LimitedResource.GPUS, 8, 8, 0, 1, error="no such key: tier"),
+        "limit rule team-gpus cannot be evaluated for vision, so nothing is added to 8 GPUs: no such key: tier",
+    ),
+    (
+        GuardrailBlocks("spend", "plan costs 120.00 an hour, cap 100.00"),
+        "guardrail spend does not let the plan through: plan costs 120.00 an hour, cap 100.00",
+    ),
+    (
+        GuardrailBlocks("spend", "too dear", error="division by zero"),
+        "guardrail spend cannot be evaluated, and what it guards is not done: division by zero",
+    ),
     (PoolIsStatic(), "the pool has fixed replicas and makes no node for a pod"),
     (
         UnsupportedConstraint(("host ports", "resource claims")),
@@ -137,6 +166,10 @@ STAYS: list[tuple[StayReason, str]] = [
     (PoolPaused("driver roll-back"), "the pool is paused: driver roll-back"),
     (KarpenterOwnsPool("gpu"), "a live Karpenter has the NodePool gpu, or the machine itself"),
     (RemovalCap(10), "could go, but the environment's cap of 10 removals in one pass is reached"),
+    (
+        GuardrailBlocks("night", "no removals at night"),
+        "could go, but guardrail night does not let the plan through: no removals at night",
+    ),
     (SeveralNodes(("a", "b")), "one machine is the nodes a, b: delete those that are not it"),
 ]
 
