@@ -9,6 +9,7 @@ from enum import Enum
 
 from attrs import field, frozen
 
+from engine.model.diagnostic import Position
 from engine.model.money import UsdPerHour
 from engine.model.quantity import NOTHING, Resources
 from engine.model.rule import Enforcement, ParameterValue
@@ -149,6 +150,7 @@ class Environment:
     """One stack file, as a value. ``endpoint_url`` None is AWS itself. ``paused`` says why, empty is not paused.
 
     ``params`` are values for the rules' parameters, by rule and parameter name; ``enforcement`` overrides a rule's own.
+    ``rule_positions`` tell where those two stand in the file (``params[RULE][NAME]``, ``enforcement[RULE]``).
     """
 
     name: str
@@ -175,6 +177,7 @@ class Environment:
     params: Mapping[str, Mapping[str, ParameterValue]] = field(factory=dict)
     enforcement: Mapping[str, Enforcement] = field(factory=dict)
     cel_engine: str = "cel-expr"
+    rule_positions: Mapping[str, Position] = field(factory=dict, eq=False, repr=False)
 
     @property
     def holds_new_nodes(self) -> bool:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TypeVar
+from typing import Any, TypeVar
 
-from attrs import evolve
+from attrs import Attribute, asdict, evolve
 
 from engine.model.canonical import digest
 from engine.model.diagnostic import Position
@@ -18,11 +18,13 @@ from engine.policy.node_class import ClassRead, kubelet_value, read_node_class
 from engine.policy.node_class_schema import KubeletPart
 from engine.policy.node_pool import PoolRead, read_node_pool
 from engine.policy.pool_spellings import V1, V1BETA1
+from engine.policy.rules.gather import OUR_KINDS, RuleFiles
 from engine.policy.schema import validated
+from engine.policy.stack_schema import DEFAULT_ENGINE
 from engine.policy.yaml_reader import read_documents
 
 _POOL_GROUP, _CLASS_GROUP = "karpenter.sh", "karpenter.k8s.aws"
-_OUR_GROUP = "nodewright.dev"
+_OUR_GROUP, _OUR_VERSION = "nodewright.dev", "v1alpha1"
 _POOL, _CLASS = "NodePool", "EC2NodeClass"
 _GROUP_OF = {_POOL: _POOL_GROUP, _CLASS: _CLASS_GROUP}
 _VERSIONS = (V1, V1BETA1)
@@ -42,14 +44,20 @@ def load_policy(files: Sequence[tuple[str, bytes]], environment: Environment | N
     pools: list[PoolRead] = []
     classes: list[ClassRead] = []
     unread: list[str] = []
+    pool_names: set[str] = set()
+    rule_files = RuleFiles(findings)
     for item in _objects(files, findings):
         version = _version_of(item)
         if version is None:
             continue
-        if text_at(item.root, ("kind",)) == _POOL:
+        kind = text_at(item.root, ("kind",)) or ""
+        if kind in OUR_KINDS:
+            rule_files.add(item, kind)
+        elif kind == _POOL:
+            pool_names.add(text_at(item.root, ("metadata", "name")) or "")
             pool = read_node_pool(item, version, environment)
             pools += [pool] if pool is not None else []
-        else:
+        elif kind == _CLASS:
             name = text_at(item.root, ("metadata", "name")) or ""
             node_class = read_node_class(item, version)
             classes += [node_class] if node_class is not None else []
@@ -62,18 +70,30 @@ def load_policy(files: Sequence[tuple[str, bytes]], environment: Environment | N
         findings.warning(_NOWHERE, "no-node-pools", "these files hold no NodePool, so nothing can be launched")
     if environment is not None:
         check_in_environment([read.pool for read in pools], node_classes, environment, findings)
-    findings.raise_errors()
-    return _policy([read.pool for read in pools], node_classes, findings)
-
-
-def _policy(pools: Sequence[NodePool], classes: Sequence[NodeClass], findings: Findings) -> Policy:
-    node_pools = tuple(sorted(pools, key=lambda pool: pool.name))
-    node_classes = tuple(sorted(classes, key=lambda node_class: node_class.name))
-    meaning = (
-        tuple(evolve(pool, position=_NOWHERE, field_positions={}) for pool in node_pools),
-        tuple(evolve(node_class, position=_NOWHERE) for node_class in node_classes),
+    policy = Policy(
+        node_pools=tuple(sorted((read.pool for read in pools), key=lambda pool: pool.name)),
+        node_classes=tuple(sorted(node_classes, key=lambda node_class: node_class.name)),
+        rules=rule_files.rules(pool_names, environment),
+        windows=rule_files.windows(),
+        cel_engine=environment.cel_engine if environment is not None else DEFAULT_ENGINE,
     )
-    return Policy(node_pools, node_classes, digest(meaning), findings.in_file_order)
+    findings.raise_errors()
+    return evolve(policy, digest=digest(_meaning(policy)), warnings=findings.in_file_order)
+
+
+def _meaning(policy: Policy) -> tuple[object, ...]:
+    """What the policy says, without where it says so."""
+    return (
+        tuple(evolve(pool, position=_NOWHERE, field_positions={}) for pool in policy.node_pools),
+        tuple(evolve(node_class, position=_NOWHERE) for node_class in policy.node_classes),
+        tuple((rule.kind, asdict(rule, filter=_has_meaning)) for rule in policy.rules),
+        tuple(asdict(window, filter=_has_meaning) for window in policy.windows),
+        policy.cel_engine,
+    )
+
+
+def _has_meaning(attribute: Attribute[Any], _value: object) -> bool:
+    return bool(attribute.eq)
 
 
 def _objects(files: Sequence[tuple[str, bytes]], findings: Findings) -> Iterator[ObjectFindings]:
@@ -124,15 +144,27 @@ def _version_of(item: ObjectFindings) -> str | None:
         return _known_version(kind, group, version, item)
     if group in (_POOL_GROUP, _CLASS_GROUP):
         _refuse_kind(kind, item)
-    elif group == _OUR_GROUP:
-        message = f"{kind} of {_OUR_GROUP} is not implemented yet"
-        item.error(("kind",), "not-implemented", message, "take the object out of the policy files")
+    elif group == _OUR_GROUP or kind in OUR_KINDS:
+        return _our_version(kind, group, version, item)
     elif kind in _GROUP_OF:
         message = f"{kind} is of {_GROUP_OF[kind]}/v1, not of {api_version[:60]}"
         item.error(("apiVersion",), "wrong-api-version", message, f"write apiVersion: {_GROUP_OF[kind]}/v1")
     else:
         message = f"a {kind[:60]} is no policy; it is passed over"
         item.warning(("kind",), "not-a-policy", message, "keep it in another folder")
+    return None
+
+
+def _our_version(kind: str, group: str, version: str, item: ObjectFindings) -> str | None:
+    ours = f"{_OUR_GROUP}/{_OUR_VERSION}"
+    if kind not in OUR_KINDS:
+        message = f"{kind[:60]!r} is no kind of {_OUR_GROUP}"
+        item.error(("kind",), "unknown-kind", message, did_you_mean(kind, OUR_KINDS))
+    elif (group, version) != (_OUR_GROUP, _OUR_VERSION):
+        message = f"{kind} is of {ours}, not of {group[:60]}/{version[:40]}"
+        item.error(("apiVersion",), "wrong-api-version", message, f"write apiVersion: {ours}")
+    else:
+        return version
     return None
 
 

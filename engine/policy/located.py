@@ -35,11 +35,16 @@ class Source:
 
 @define(eq=False)
 class Scalar:
-    """One value. ``text`` is as it was written, so that 1.10 or 010 is not lost where a string is meant."""
+    """One value. ``text`` is as it was written, so that 1.10 or 010 is not lost where a string is meant.
+
+    ``is_block`` is a literal block, whose lines are the file's; ``is_folded`` one whose lines YAML joined.
+    """
 
     place: Place
     text: str
     value: str | int | float | bool | None
+    is_block: bool = False
+    is_folded: bool = False
 
     @property
     def is_text(self) -> bool:
@@ -150,7 +155,7 @@ def copied(part: Located) -> Located:
         return Fields(part.place, fields, dict(part.key_places))
     if isinstance(part, Items):
         return Items(part.place, [copied(item) for item in part.items])
-    return Scalar(part.place, part.text, part.value)
+    return Scalar(part.place, part.text, part.value, part.is_block, part.is_folded)
 
 
 def walk(part: Located, depth: int = 1) -> Iterator[tuple[Located, int]]:

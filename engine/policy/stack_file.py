@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from engine.model import labels
+from engine.model.diagnostic import Position
 from engine.model.environment import (
     Caps,
     Cluster,
@@ -46,9 +49,9 @@ def load_environment(name: str, file: str, content: bytes) -> Environment:
     if part is not None and ours is not None:
         _check(part, ours)
     findings.raise_errors()
-    if part is None:
+    if part is None or ours is None:
         raise AssertionError("a stack file that cannot be read has an error to tell")
-    return _environment(name, part)
+    return _environment(name, part, dict(_rule_positions(part, ours)))
 
 
 def _our_keys(file: str, content: bytes, findings: Findings) -> ObjectFindings | None:
@@ -134,7 +137,15 @@ def _check(part: StackPart, findings: ObjectFindings) -> None:
             findings.error_at_key(_key("tags", key), "reserved-tag", message, "remove it")
 
 
-def _environment(name: str, part: StackPart) -> Environment:
+def _rule_positions(part: StackPart, findings: ObjectFindings) -> Iterator[tuple[str, Position]]:
+    for rule, values in part.params.items():
+        yield f"params[{rule}]", findings.at_key(_key("params", rule))
+        yield from ((f"params[{rule}][{name}]", findings.at(_key("params", rule, name))) for name in values)
+    for rule in part.enforcement:
+        yield f"enforcement[{rule}]", findings.at_key(_key("enforcement", rule))
+
+
+def _environment(name: str, part: StackPart, rule_positions: dict[str, Position]) -> Environment:
     cluster, pricing = part.cluster, part.pricing
     policies = part.node_role_policies
     return Environment(
@@ -158,6 +169,10 @@ def _environment(name: str, part: StackPart) -> Environment:
         lanes=Lanes(**part.lanes.model_dump()),
         in_cluster=InCluster(**part.in_cluster.model_dump()) if part.in_cluster else None,
         paused=part.paused,
+        params=part.params,
+        enforcement=part.enforcement,
+        cel_engine=part.cel_engine,
+        rule_positions=rule_positions,
     )
 
 

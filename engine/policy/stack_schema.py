@@ -22,6 +22,7 @@ from engine.model.environment import (
 )
 from engine.model.labels import ON_DEMAND, RESERVED, SPOT
 from engine.model.money import UsdPerHour
+from engine.model.rule import Enforcement, ParameterValue
 from engine.policy.fields import (
     Amount,
     Flag,
@@ -44,6 +45,8 @@ _ZONE_ID = r"[a-z0-9]+-az\d+"
 _BASE64 = re.compile(r"[A-Za-z0-9+/]+={0,2}")
 _CAPACITY_TYPES = (ON_DEMAND, SPOT, RESERVED)
 _PRICED = re.compile(r"[a-z0-9.-]+(/(on-demand|spot|reserved))?")
+DEFAULT_ENGINE = "cel-expr"
+CEL_ENGINES = (DEFAULT_ENGINE, "cel-python")
 _MANY = 1_000_000
 # Each lane is a stack of its own, and an update of each may run at once on this machine.
 _MOST_LANES = 32
@@ -200,6 +203,13 @@ class InClusterPart(Part):
     pre_pull: Flag = False
 
 
+def _read_parameter(value: object) -> ParameterValue:
+    """Any plain value; the rule that declares the parameter knows which it must be."""
+    if not isinstance(value, Scalar) or value.value is None:
+        refuse("wrong-type", f"expected a parameter's value, found {describe(value)}", "write a number, text or bool")
+    return value.value
+
+
 class StackPart(Part):
     """Our keys, as they stand under ``config``."""
 
@@ -226,3 +236,10 @@ class StackPart(Part):
     lanes: LanesPart = LanesPart()
     in_cluster: InClusterPart | None = None
     paused: Text = ""
+    params: dict[ObjectName, dict[Text, Annotated[ParameterValue, PlainValidator(_read_parameter)]]] = Field(
+        default_factory=dict
+    )
+    enforcement: dict[
+        ObjectName, Annotated[Enforcement, PlainValidator(one_of(Enforcement, "enforcement", "unknown-value"))]
+    ] = Field(default_factory=dict)
+    cel_engine: Annotated[str, PlainValidator(one_text_of(CEL_ENGINES, "CEL engine", "unknown-value"))] = DEFAULT_ENGINE

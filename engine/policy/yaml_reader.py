@@ -192,7 +192,9 @@ class _Composer:
         tag = event.tag
         if tag is None:
             tag = self._loader.resolve(yaml.ScalarNode, event.value, event.implicit)
-        return Scalar(place, event.value, _value(str(tag).removeprefix(_TAG), event.value))
+        value = _value(str(tag).removeprefix(_TAG), event.value)
+        spans_lines = event.style != "|" and event.end_mark.line > event.start_mark.line
+        return Scalar(place, event.value, value, event.style == "|", event.style == ">" or spans_lines)
 
 
 def _value(kind: str, text: str) -> str | int | float | bool | None:

@@ -15,7 +15,10 @@ from engine.reconcile.troubles import Troubles
 from engine.reconcile.workspace import Workspace
 
 # Other parts of a stack file are built into connections and a session that stand.
-_LIVE = frozenset({"policies", "default_node_class", "limits", "caps", "pricing", "run", "lanes", "paused"})
+_LIVE = frozenset(
+    {"policies", "default_node_class", "limits", "caps", "pricing", "run", "lanes", "paused"}
+    | {"params", "enforcement", "cel_engine", "rule_positions"}
+)
 _LOOK_SECONDS = 1.0
 
 MakeCatalog = Callable[[Workspace, Environment], Catalog]

@@ -192,13 +192,13 @@ def test_a_document_that_is_no_object_is_an_error() -> None:
     assert rules(findings_of(POOL, CLASS, "a: 1\n")) == ["missing-field"]
 
 
-def test_kinds_before_v1beta1_and_our_own_later_ones_are_named_as_not_implemented() -> None:
+def test_kinds_before_v1beta1_are_named_as_not_implemented_and_our_own_are_known() -> None:
     old = "apiVersion: karpenter.sh/v1alpha5\nkind: Provisioner\nmetadata: {name: x}\n"
-    ours = "apiVersion: nodewright.dev/v1alpha1\nkind: LimitRule\nmetadata: {name: x}\n"
+    ours = "apiVersion: nodewright.dev/v1alpha1\nkind: LimitsRule\nmetadata: {name: x}\n"
     found = findings_of(POOL, CLASS, old, ours)
-    assert rules(found) == ["not-implemented", "not-implemented"]
-    assert "NodePool" in found[0].hint
-    assert "LimitRule" in found[1].message
+    assert rules(found) == ["not-implemented", "unknown-kind"]
+    assert found[0].hint == "rewrite it as NodePool"
+    assert found[1].hint == "did you mean LimitRule?"
 
 
 def test_a_limit_that_limits_nothing_is_a_warning() -> None:
