@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -17,13 +18,21 @@ def check(
     ] = None,
     output: OutputOption = Output.TEXT,
     strict: Annotated[bool, typer.Option("--strict", help="Warnings fail too.")] = False,
+    snapshot: Annotated[
+        Path | None, typer.Option("--snapshot", help="Hold this snapshot's autoscalers against the pools' limits.")
+    ] = None,
+    workloads: Annotated[
+        list[Path] | None, typer.Option("--workloads", help="The same of manifests or folders of them; repeatable.")
+    ] = None,
 ) -> None:
     """Check policy and stack files: all findings with file, line and column. Exit 0 valid, 2 invalid, 1 failed."""
     with told_of_faults():
         from engine.reconcile.checking import check_environments
+        from engine.reconcile.scale_checking import ScaleSources
         from engine.reconcile.workspace import find_workspace
 
-        findings, checked = check_environments(find_workspace(context.obj), tuple(environments or ()))
+        scaled = ScaleSources(snapshot, tuple(workloads or ()))
+        findings, checked = check_environments(find_workspace(context.obj), tuple(environments or ()), scaled)
         if output is Output.JSON:
             from engine.report.json_report import diagnostics_json
 

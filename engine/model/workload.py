@@ -90,13 +90,17 @@ class WorkloadOwner:
 
 @frozen
 class Autoscaler:
-    """A HorizontalPodAutoscaler or a KEDA ScaledObject: it scales ``target``, ``KIND/NAME`` in its own namespace."""
+    """A HorizontalPodAutoscaler or a KEDA ScaledObject: it scales ``target``, ``KIND/NAME`` in its own namespace.
+
+    ``idle_replicas`` is KEDA's idleReplicaCount: so many stand while no trigger is active; None where it names none.
+    """
 
     kind: str
     key: ObjectKey
     target: str
     min_replicas: int
     max_replicas: int
+    idle_replicas: int | None = None
 
 
 @frozen

@@ -164,6 +164,7 @@ def decode_scaled_object(raw: Json) -> Autoscaler:
         target=_target(spec, _KEDA_DEFAULT_KIND),
         min_replicas=whole_number(spec, "minReplicaCount"),
         max_replicas=most,
+        idle_replicas=whole_number(spec, "idleReplicaCount") if spec.get("idleReplicaCount") is not None else None,
     )
 
 
