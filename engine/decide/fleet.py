@@ -6,7 +6,6 @@ Absence proves nothing here: an instance or node that the snapshot lacks may be 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from functools import cached_property
 
 from attrs import frozen
 
@@ -55,7 +54,7 @@ class Sighting:
     guarded_by: PodKey | None = None
     is_karpenters: bool = False
 
-    @cached_property
+    @property
     def is_up(self) -> bool:
         """Whether the node can run pods at all: ready, untainted by start-up, its cpu and memory there.
 
@@ -70,7 +69,7 @@ class Sighting:
         there = node.allocatable
         return all(there.amount(name) > 0 or expected.amount(name) <= 0 for name in (CPU, MEMORY, PODS))
 
-    @cached_property
+    @property
     def short_of(self) -> tuple[str, int, int] | None:
         """The first accelerator of which the node advertises fewer than the claim promises: its name, how many there
         are, how many were promised. (Karpenter takes any number above zero for all.)"""
@@ -82,7 +81,7 @@ class Sighting:
                 return name, there.amount(name), promised.amount(name)
         return None
 
-    @cached_property
+    @property
     def is_foreign_tainted(self) -> bool:
         """Whether somebody put a taint on the node that the claim does not foretell, such as an agent that is still
         setting it up. Taints for a node's own troubles, and the mark, are no such."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable
 
-from engine.model.pod import Pod, PodPhase
+from engine.model.pod import DAEMON_OWNERS, Pod, PodPhase
 
 
 class PodsByNode:
@@ -25,7 +25,7 @@ class PodsByNode:
                     waiting.append(pod)
             elif pod.phase is running or not pod.is_finished:
                 bound[node].append(pod)
-                if pod.owner is None or not pod.is_daemon:
+                if (owner := pod.owner) is None or owner.kind not in DAEMON_OWNERS:
                     workload[node].append(pod)
                 if pod.do_not_disrupt:
                     guarded[node].append(pod)

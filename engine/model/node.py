@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import datetime
 from enum import Enum
+from functools import cached_property
 
 from attrs import field, frozen
 
@@ -28,7 +29,7 @@ class Node:
     do_not_disrupt: bool = False
     deleting: bool = False
 
-    @property
+    @cached_property
     def instance_id(self) -> str:
         return self.provider_id.rsplit("/", 1)[-1]
 

@@ -15,6 +15,10 @@ from engine.model.quantity import NOTHING, Resources
 _WITHOUT_POOL = Requirement(keys.NODE_POOL, Operator.DOES_NOT_EXIST)
 
 
+# Who makes one pod for each node: a daemonset, and the node itself for its mirror pods.
+DAEMON_OWNERS = frozenset({"DaemonSet", "Node"})
+
+
 class PodPhase(str, Enum):
     PENDING = "Pending"
     RUNNING = "Running"
@@ -88,7 +92,7 @@ class Pod:
 
     @property
     def is_daemon(self) -> bool:
-        return self.owner is not None and self.owner.kind in ("DaemonSet", "Node")
+        return self.owner is not None and self.owner.kind in DAEMON_OWNERS
 
     @property
     def is_finished(self) -> bool:

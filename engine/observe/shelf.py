@@ -28,7 +28,9 @@ class Shelf:
         self._values: dict[Key, Any] = {}
         self._problems: dict[Key, ObjectProblem] = {}
         self._held_until: dict[Key, datetime] = {}
-        self._keys: list[Key] | None = []
+        # All values in order and the place of each in it, until a key comes or goes.
+        self._sorted: list[Any] | None = []
+        self._places: dict[Key, int] = {}
         self._in_order: tuple[Any, ...] | None = ()
         self._problems_in_order: tuple[ObjectProblem, ...] | None = ()
 
@@ -57,10 +59,7 @@ class Shelf:
         before = self._values.get(key)
         if before == value:
             return is_new
-        if before is None:
-            self._keys = None
-        self._values[key] = value
-        self._in_order = None
+        self._set(key, value)
         return True
 
     def remove(self, key: Key) -> bool:
@@ -78,9 +77,11 @@ class Shelf:
         """All values by namespace and name; the same tuple until one changes."""
         self._end_holds()
         if self._in_order is None:
-            if self._keys is None:
-                self._keys = sorted(self._values)
-            self._in_order = tuple([self._values[key] for key in self._keys])
+            if self._sorted is None:
+                keys = sorted(self._values)
+                self._places = {key: place for place, key in enumerate(keys)}
+                self._sorted = [self._values[key] for key in keys]
+            self._in_order = tuple(self._sorted)
         return self._in_order
 
     def problems(self) -> tuple[ObjectProblem, ...]:
@@ -102,8 +103,15 @@ class Shelf:
         now = self._now() if self._held_until else None
         for key in [key for key, ends_at in self._held_until.items() if now is not None and ends_at <= now]:
             del self._held_until[key]
-            self._values[key] = _released(self._values[key])
-            self._in_order = None
+            self._set(key, _released(self._values[key]))
+
+    def _set(self, key: Key, value: Any) -> None:
+        if key not in self._values:
+            self._sorted = None
+        elif self._sorted is not None:
+            self._sorted[self._places[key]] = value
+        self._values[key] = value
+        self._in_order = None
 
     def _note_problem(self, key: Key, problem: ObjectProblem | None) -> bool:
         if self._problems.get(key) == problem:
@@ -118,7 +126,7 @@ class Shelf:
     def _drop_value(self, key: Key) -> bool:
         if self._values.pop(key, None) is None:
             return False
-        self._keys = self._in_order = None
+        self._sorted = self._in_order = None
         return True
 
 

@@ -34,13 +34,13 @@ def unmanaged(snapshot: Snapshot) -> Mapping[str, Fault]:
     """
     document, kept = snapshot.document, snapshot.ledger.instance_ids
     claims = {claim.name for claim in document.claims} if document else set()
-    leaving = {record.claim for record in document.removals} if document else set()
+    claims |= {record.claim for record in document.removals} if document else set()
     alive = sorted((one for one in snapshot.cloud.instances if one.is_alive), key=lambda one: one.id)
     ids = {one.id for one in alive}
     found: dict[str, Fault] = {}
     for one in alive:
         own = kept.get(one.claim)
-        if one.claim in claims | leaving:
+        if one.claim in claims:
             if own in ids and own != one.id:
                 found[one.id] = _fault(one, f"carries the same claim tag, {one.claim}, as {own}, which is managed")
         elif one.claim:

@@ -39,6 +39,7 @@ _MACHINES_GONE = tuple(reason for reason in DisruptionReason if reason is not Di
 _BEGAN = "_created"
 # Gauges take longer than all the rest; between two looks only a scrape has them made.
 _LOOKS_EVERY_SECONDS = 5
+_MOST_UNREAD = 24
 _ACTED = (PassResult.CONVERGED, PassResult.UNDER_WAY, PassResult.REFUSED, PassResult.INTERRUPTED)
 _REACTIONS = (PassPhase.DECIDED, PassPhase.PUBLISHED, PassPhase.PULUMI, PassPhase.CALLED)
 
@@ -60,7 +61,7 @@ class PassMetrics:
         self._counters = {each: self._counter(each) for each in METRICS if each.kind is MetricType.COUNTER}
         self._histograms = {each: self._histogram(each) for each in METRICS if each.kind is MetricType.HISTOGRAM}
         self._seen_at: datetime | None = None
-        self._unread: tuple[Snapshot, Plan] | None = None
+        self._unread: list[tuple[Snapshot, Plan]] = []
         self._claims: dict[str, Claim] = {}
         self._launches: dict[str, Launch] = {}
         self._records: dict[str, RemovalRecord] = {}
@@ -80,9 +81,7 @@ class PassMetrics:
     def decided(self, snapshot: Snapshot, plan: Plan, report: PassReport) -> None:
         """A pass has seen the cluster whole and made its plan."""
         with self._lock:
-            self._unread = (snapshot, plan)
-            if self._seen_at is None or (snapshot.taken_at - self._seen_at).total_seconds() >= _LOOKS_EVERY_SECONDS:
-                self._look()
+            self._keep_for_a_look(snapshot, plan)
             self._is_synced, self._decided = True, plan
             self._learn(snapshot, plan)
             self._observe_milestones(snapshot, plan)
@@ -142,13 +141,22 @@ class PassMetrics:
     def _observe(self, of: Metric, labels: tuple[str, ...], seconds: float) -> None:
         self._histograms[of].labels(self.environment, *labels).observe(max(seconds, 0.0))
 
+    def _keep_for_a_look(self, snapshot: Snapshot, plan: Plan) -> None:
+        """Gauges are work for who scrapes them, not for a pass: it keeps its facts, one of a few seconds, and of fewer
+        where nobody has scraped for long."""
+        unread = self._unread
+        if len(unread) > 1 and (snapshot.taken_at - unread[-2][0].taken_at).total_seconds() < _LOOKS_EVERY_SECONDS:
+            unread.pop()
+        if len(unread) >= _MOST_UNREAD:
+            del unread[1::2]
+        unread.append((snapshot, plan))
+
     def _look(self) -> None:
-        """Take the gauges of the last plan, unless that is done. What was idle at the last look was so until now."""
-        if self._unread is not None:
-            snapshot, plan = self._unread
+        """Take the gauges of what is unread. What was idle at one look was so until the next."""
+        for snapshot, plan in self._unread:
             self._integrate_idle(snapshot.taken_at)
             self._samples = gauges_of(snapshot, plan, self._policy() if self._policy is not None else None)
-            self._unread = None
+        self._unread = []
 
     def _integrate_idle(self, now: datetime) -> None:
         if self._seen_at is not None and now > self._seen_at:
@@ -238,11 +246,12 @@ class _Families:
         self._of, self._counted = of, counted
 
     def collect(self) -> Iterable[CollectedMetric]:
+        # First of all, since looking at what stands counts idle GPUs.
+        samples = self._of.gauges()
         for family in self._counted.collect():
             # The client adds when each series began: as many series again, that nobody asks for.
             family.samples = [sample for sample in family.samples if not sample.name.endswith(_BEGAN)]
             yield family
-        samples = self._of.gauges()
         for metric in METRICS:
             if metric.kind is MetricType.GAUGE:
                 yield self._family(metric, samples.get(metric, {}))
