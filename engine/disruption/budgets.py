@@ -10,12 +10,13 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 from attrs import frozen
-from cronsim import CronSim, CronSimError
+from cronsim import CronSimError
 
 from engine.model.document import BudgetUse
 from engine.model.duration import format_duration
-from engine.model.policy import CRON_MACROS, Budget, NodePool
+from engine.model.policy import Budget, NodePool
 from engine.model.reason import DisruptionReason
+from engine.policy.cron import fires
 
 # The reasons that a budget holds when it names none (Karpenter's NodePool.GetAllowedDisruptionsByReason).
 DEFAULT_REASONS = (DisruptionReason.UNDERUTILIZED, DisruptionReason.EMPTY, DisruptionReason.DRIFTED)
@@ -90,7 +91,6 @@ def is_active(budget: Budget, now: datetime) -> bool:
     if budget.schedule is None or budget.duration is None:
         return True
     moment = now.astimezone(UTC).replace(tzinfo=None)
-    line = CRON_MACROS.get(budget.schedule.strip().lower(), budget.schedule)
     # The first time after the earliest start that would still be running: at most now, when a window is open.
-    opened = next(CronSim(line, moment - budget.duration), None)
+    opened = next(fires(budget.schedule, moment - budget.duration), None)
     return opened is not None and opened <= moment

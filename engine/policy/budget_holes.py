@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from itertools import islice, pairwise
-
-from cronsim import CronSim
 
 from engine.model.policy import Budget
 from engine.model.reason import DisruptionReason
+from engine.policy.cron import fires
 
 # Budgets hold for these; expiry and what is lost come without asking them (Karpenter's rule).
 _LIMITED = (DisruptionReason.EMPTY, DisruptionReason.UNDERUTILIZED, DisruptionReason.DRIFTED)
-_ANY_DAY = datetime(2026, 1, 1, tzinfo=UTC)
+_ANY_DAY = datetime(2026, 1, 1)
 # More than a year of weekly times, and every gap of a yearly one.
 _TIMES_LOOKED_AT = 60
 
@@ -29,6 +28,6 @@ def unlimited_reasons(budgets: Sequence[Budget]) -> tuple[DisruptionReason, ...]
 def _holds_always(budget: Budget) -> bool:
     if budget.schedule is None or budget.duration is None:
         return True
-    times = islice(CronSim(budget.schedule, _ANY_DAY), _TIMES_LOOKED_AT)
+    times = islice(fires(budget.schedule, _ANY_DAY), _TIMES_LOOKED_AT)
     longest_gap = max((later - earlier for earlier, later in pairwise(times)), default=timedelta.max)
     return longest_gap <= budget.duration

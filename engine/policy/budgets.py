@@ -38,6 +38,8 @@ def _budget(part: BudgetPart, path: Path, findings: ObjectFindings) -> Budget:
         has, lacks = ("schedule", "duration") if part.duration is None else ("duration", "schedule")
         message = f"a budget with {has} needs {lacks} too: it holds for the duration from each time of the schedule"
         findings.error((*path, has), "bad-budget", message, f"add {lacks}, or remove {has}")
+    if len(set(part.reasons)) < len(part.reasons):
+        findings.error((*path, "reasons"), "bad-budget", "a reason is here twice", "keep one of them")
     return Budget(
         nodes=None if percent else amount,
         percent=amount if percent else None,
@@ -67,6 +69,9 @@ def cron_problem(line: str) -> str:
     other = next((word for word in re.findall("[A-Za-z]+", line) if word.upper() not in _MONTHS + _WEEKDAYS), None)
     if other is not None:
         return f"{other!r} is no month or weekday"
+    seventh = next((part for part in line.split()[4].split(",") if re.search(r"(^|-)0*7\b", part.split("/")[0])), None)
+    if seventh is not None:
+        return f"{seventh!r} is no weekday: they are 0, Sunday, to 6"
     try:
         CronSim(line, _ANY_DAY)
     except (CronSimError, ValueError) as error:
