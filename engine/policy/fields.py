@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
-from datetime import timedelta
+from datetime import datetime, timedelta
 from enum import Enum
 from typing import Annotated, Any, NoReturn, TypeVar
 
@@ -43,15 +43,25 @@ def _scalar(value: object, wanted: str) -> Scalar:
 def read_text(value: object, info: ValidationInfo) -> str:
     """A string. An unquoted number or yes/no keeps its spelling, with a warning: kubectl would refuse it."""
     scalar = _scalar(value, "a string")
-    if not scalar.is_text and isinstance(info.context, ObjectFindings):
-        message = f"{scalar.text} is read as the string it is meant to be; Kubernetes refuses it without quotes"
-        info.context.warning_at_place(scalar.place, "unquoted", message, f'write "{scalar.text}"')
+    if not scalar.is_text:
+        _warn_unquoted(scalar, info)
     return scalar.text
 
 
-def read_amount(value: object) -> str:
-    """A quantity's text, which may be written as a number. Refuses what is no quantity, and what is negative."""
-    text = _scalar(value, "a quantity").text
+def _warn_unquoted(scalar: Scalar, info: ValidationInfo) -> None:
+    if isinstance(info.context, ObjectFindings):
+        message = f"{scalar.text} is read as the string it is meant to be; Kubernetes refuses it without quotes"
+        info.context.warning_at_place(scalar.place, "unquoted", message, f'write "{scalar.text}"')
+
+
+def read_amount(value: object, info: ValidationInfo) -> str:
+    """A quantity's text, which may be written as a whole number. Refuses what is no quantity, and what is negative."""
+    scalar = _scalar(value, "a quantity")
+    text = scalar.text
+    if text != text.strip():
+        refuse("bad-quantity", f"{text!r} has blanks around it", f'write "{text.strip()}"')
+    if isinstance(scalar.value, float):
+        _warn_unquoted(scalar, info)
     try:
         if parse_quantity(text) < 0:
             refuse("bad-quantity", f"{text} is negative", "write zero or more")
@@ -161,6 +171,26 @@ def read_label_key(value: object, info: ValidationInfo) -> str:
     return key
 
 
+def read_annotation_key(value: object, info: ValidationInfo) -> str:
+    """As a label's key, but capital letters may stand in its domain too."""
+    key = read_text(value, info)
+    if not is_label_key(key.lower()):
+        hint = "a key is NAME or DOMAIN/NAME, the name of 63 at most"
+        refuse("bad-annotation", f"{key[:80]!r} is no annotation's key", hint)
+    return key
+
+
+def read_point_in_time(value: object, info: ValidationInfo) -> datetime:
+    text = read_text(value, info)
+    try:
+        point = datetime.fromisoformat(text)
+    except ValueError:
+        point = None
+    if point is None or point.tzinfo is None or "T" not in text.upper():
+        refuse("bad-value", f"{text[:40]!r} is no date and time", "it looks like 2026-01-02T03:04:05Z")
+    return point
+
+
 def read_label_value(value: object, info: ValidationInfo) -> str:
     text = read_text(value, info)
     if text and not _LABEL_NAME.fullmatch(text):
@@ -187,6 +217,8 @@ Amount = Annotated[str, PlainValidator(read_amount)]
 Flag = Annotated[bool, PlainValidator(read_flag)]
 Duration = Annotated[timedelta, PlainValidator(read_duration)]
 DurationOrNever = Annotated[timedelta | None, PlainValidator(read_duration_or_never)]
+AnnotationKey = Annotated[str, PlainValidator(read_annotation_key)]
+PointInTime = Annotated[datetime, PlainValidator(read_point_in_time)]
 LabelKey = Annotated[str, PlainValidator(read_label_key)]
 LabelValue = Annotated[str, PlainValidator(read_label_value)]
 ObjectName = Annotated[str, PlainValidator(read_object_name)]

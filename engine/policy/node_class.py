@@ -26,7 +26,7 @@ from engine.policy.node_class_schema import (
 from engine.policy.schema import validated
 
 _SPEC: Path = ("spec",)
-_MAX_TERMS, _MAX_DEVICES = 30, 50
+_MAX_TERMS, _MAX_TAGS, _MAX_DEVICES = 30, 20, 50
 _ROOT_DEVICE = "/dev/xvda"
 # Karpenter's default for Amazon Linux (pkg/providers/amifamily of its AWS provider).
 _DEFAULT_DEVICE = BlockDevice(device_name=_ROOT_DEVICE, volume_size_gib=20, encrypted=True, is_root=True)
@@ -119,17 +119,21 @@ def _check_terms(field: str, terms: Sequence[_TermPart], findings: ObjectFinding
 
 
 def _check_term(term: _TermPart, path: Path, findings: ObjectFindings) -> None:
-    said = {name for name in type(term).model_fields if getattr(term, name)}
-    if not said - {"owner"} and not findings.lacks_part(path):
+    says_something = any(getattr(term, name) for name in type(term).model_fields if name != "owner")
+    if not says_something and not findings.lacks_part(path):
         findings.error(path, "bad-selector", "this term selects nothing", "give it tags or an id")
     # A security group's name stands alone; an image's may come with its owner and tags.
     alone = {"id", "alias", "name"} if isinstance(term, SecurityGroupTermPart) else {"id", "alias", "ssm_parameter"}
+    # An empty field that stands there counts, as it does for Karpenter.
+    said = term.model_fields_set
     for name in sorted(said & alone):
         if len(said) > 1:
             others = ", ".join(sorted(said - {name}))
             message = f"{name} names one thing alone; it cannot be together with {others}"
             findings.error(path, "bad-selector", message, "make them terms of their own")
             break
+    if len(term.tags) > _MAX_TAGS:
+        findings.error((*path, "tags"), "too-many", f"{len(term.tags)} tags; Karpenter takes {_MAX_TAGS} at most")
     for key, value in term.tags.items():
         if not key or not value:
             message = "a tag of a selector needs a key and a value"

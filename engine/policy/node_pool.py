@@ -16,10 +16,10 @@ from engine.model.quantity import ACCELERATORS, CPU, EPHEMERAL_STORAGE, MEMORY, 
 from engine.policy.budgets import BUDGETS, checked_budgets
 from engine.policy.fields import is_label_key
 from engine.policy.findings import ObjectFindings, did_you_mean
-from engine.policy.located import Located, Path
+from engine.policy.located import Located, Path, text_at
 from engine.policy.node_pool_annotations import BRING_UP_ANNOTATIONS, read_bring_up
 from engine.policy.node_pool_schema import NodeClassRefPart, NodePoolPart, NodePoolSpecPart, TaintPart
-from engine.policy.pool_spellings import modernise_node_pool
+from engine.policy.pool_spellings import NOT_KARPENTERS, modernise_node_pool
 from engine.policy.pre_pull_annotation import read_pre_pull
 from engine.policy.requirements import LABELS, REQUIREMENTS, checked_requirements, split_labels
 from engine.policy.schema import validated
@@ -119,6 +119,9 @@ def _check_taints(taints: Sequence[TaintPart], startup: Sequence[TaintPart], fin
                 message = f"the taint {part.key}:{part.effect.value} is here twice"
                 findings.error((*_TEMPLATE_SPEC, field, index), "duplicate-taint", message, "keep one of them")
             seen.add((part.key, part.effect.value))
+            if text_at(findings.root, (*_TEMPLATE_SPEC, field, index, "value")) == "":
+                message = "an empty value is read as no value; Karpenter refuses it"
+                findings.warning((*_TEMPLATE_SPEC, field, index, "value"), NOT_KARPENTERS, message, "remove it")
 
 
 def _check_static(spec: NodePoolSpecPart, annotations: dict[str, str], findings: ObjectFindings) -> None:

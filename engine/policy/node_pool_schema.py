@@ -15,6 +15,7 @@ from engine.model.constraint import Operator, TaintEffect
 from engine.model.policy import ConsolidationPolicy
 from engine.policy.fields import (
     Amount,
+    AnnotationKey,
     Count,
     Duration,
     DurationOrNever,
@@ -23,6 +24,7 @@ from engine.policy.fields import (
     NotImplementedField,
     ObjectName,
     PassedOver,
+    PointInTime,
     Text,
     one_of,
     one_text_of,
@@ -35,8 +37,8 @@ from engine.policy.located import Scalar
 from engine.policy.schema import Part
 
 _MONTH = timedelta(hours=720)
-_BUDGET_NODES = re.compile(r"(100|[0-9]{1,2})%|[0-9]{1,9}")
-_WINDOW = re.compile(r"([0-9]{1,6}h)?([0-9]{1,7}m)?(0s)?")
+_BUDGET_NODES = re.compile(r"(100|[0-9]{1,2})%|[0-9]{1,18}")
+_WINDOW = re.compile(r"([0-9]{1,6}h([0-9]{1,7}m)?|[0-9]{1,7}m)(0s)?")
 _REASONS = ("Underutilized", "Empty", "Drifted")
 
 
@@ -70,7 +72,7 @@ class ObjectMetaPart(Part):
 
     name: ObjectName
     labels: dict[LabelKey, LabelValue] = Field(default_factory=dict)
-    annotations: dict[Text, Text] = Field(default_factory=dict)
+    annotations: dict[AnnotationKey, Text] = Field(default_factory=dict)
     namespace: PassedOver = None
     uid: PassedOver = None
     resource_version: PassedOver = None
@@ -95,7 +97,7 @@ class TaintPart(Part):
     key: LabelKey
     value: LabelValue = ""
     effect: EffectField
-    time_added: PassedOver = None
+    time_added: PointInTime | None = None
 
 
 class NodeClassRefPart(Part):
@@ -106,7 +108,7 @@ class NodeClassRefPart(Part):
 
 class NodeTemplateMetaPart(Part):
     labels: dict[LabelKey, LabelValue] = Field(default_factory=dict)
-    annotations: dict[Text, Text] = Field(default_factory=dict)
+    annotations: dict[AnnotationKey, Text] = Field(default_factory=dict)
 
 
 class NodeTemplateSpecPart(Part):

@@ -14,7 +14,7 @@ _TEMPLATE_SPEC: Path = ("spec", "template", "spec")
 _DISRUPTION: Path = ("spec", "disruption")
 _POLICY: Path = (*_DISRUPTION, "consolidationPolicy")
 _REF: Path = (*_TEMPLATE_SPEC, "nodeClassRef")
-OLD = "old-spelling"
+OLD, NOT_KARPENTERS = "old-spelling", "not-karpenters"
 # Beside Kubernetes' beta labels, one that people write for Karpenter's capacity type.
 _LABEL_ALIASES = {**labels.ALIASES, "karpenter.k8s.aws/instance-capacity-type": labels.CAPACITY_TYPE}
 
@@ -51,7 +51,11 @@ def _consolidation(findings: ObjectFindings, version: str) -> None:
         _replace_text(findings.root, _POLICY, "WhenEmptyOrUnderutilized")
     elif policy == "Never":
         message = "consolidationPolicy Never is Nodewright's; Karpenter refuses it"
-        findings.warning(_POLICY, "not-karpenters", message, "for Karpenter, write consolidateAfter: Never")
+        findings.warning(_POLICY, NOT_KARPENTERS, message, "for Karpenter, write consolidateAfter: Never")
+    disruption = fields_at(findings.root, _DISRUPTION)
+    if version == V1 and disruption is not None and "consolidateAfter" not in disruption.fields:
+        message = "spec.disruption without consolidateAfter, which Karpenter requires there; it is read as 0s"
+        findings.warning_at_key(_DISRUPTION, NOT_KARPENTERS, message, "add consolidateAfter: 0s")
 
 
 def _beta_consolidation(findings: ObjectFindings, policy: str | None) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from attrs import frozen
@@ -14,7 +15,9 @@ from engine.policy.node_pool_schema import RequirementPart
 
 REQUIREMENTS: Path = ("spec", "template", "spec", "requirements")
 LABELS: Path = ("spec", "template", "metadata", "labels")
-_MAX_REQUIREMENTS = 100
+_MAX_REQUIREMENTS, _MAX_LABELS = 100, 100
+# Karpenter reads a bound as an integer of 64 bits.
+_LARGEST_BOUND = 2**63 - 1
 _BOUNDS = (Operator.GT, Operator.LT, Operator.GTE, Operator.LTE)
 _CAPACITY_TYPES = (labels.ON_DEMAND, labels.SPOT, labels.RESERVED)
 _CLOUD_DOMAIN = "karpenter.k8s.aws"
@@ -68,15 +71,16 @@ def _meant_values(part: RequirementPart) -> tuple[str, ...]:
 
 
 def _key_is_allowed(key: str, path: Path, findings: ObjectFindings) -> bool:
-    domain = key.rpartition("/")[0]
+    # Karpenter's rule looks at the end of what stands before the first slash, or of the whole key.
+    domain = key.partition("/")[0]
     if key in labels.WELL_KNOWN and key != labels.NODE_POOL:
         return True
     if key in _NOT_IMPLEMENTED:
         message = f"Karpenter knows the label {key}; Nodewright does not implement it yet"
         findings.error(path, "not-implemented", message, "remove the requirement or say it by instance family or size")
-    elif key in (labels.NODE_POOL, labels.HOSTNAME) or domain == "karpenter.sh" or domain.endswith(".karpenter.sh"):
+    elif key in (labels.NODE_POOL, labels.HOSTNAME) or domain.endswith("karpenter.sh"):
         findings.error(path, "restricted-label", f"a pool may not set {key}", _hint_for_key(key))
-    elif domain == _CLOUD_DOMAIN or domain.endswith("." + _CLOUD_DOMAIN):
+    elif domain.endswith(_CLOUD_DOMAIN):
         findings.error(path, "unknown-label", f"{key} is no label of an instance type", _hint_for_key(key))
     else:
         return True
@@ -102,7 +106,7 @@ def _check_values(part: RequirementPart, path: Path, findings: ObjectFindings) -
     elif operator in (Operator.EXISTS, Operator.DOES_NOT_EXIST) and count:
         message = f"{part.key} {operator.value} takes no values; these are passed over"
         findings.warning(at, "no-effect", message, "remove them, or use In or NotIn")
-    elif operator in _BOUNDS and not (count == 1 and part.values[0].isascii() and part.values[0].isdigit()):
+    elif operator in _BOUNDS and not (count == 1 and _is_bound(part.values[0])):
         message = f"{part.key} {operator.value} needs exactly one whole number, zero or more"
         findings.error(at, "bad-bound", message, 'such as values: ["4"]')
     if part.min_values is not None and operator is Operator.IN and count < part.min_values:
@@ -110,6 +114,10 @@ def _check_values(part: RequirementPart, path: Path, findings: ObjectFindings) -
         findings.error((*path, "minValues"), "bad-min-values", message, "name more values, or lower minValues")
     if part.key == labels.CAPACITY_TYPE and operator in (Operator.IN, Operator.NOT_IN):
         _check_capacity_types(part, at, findings)
+
+
+def _is_bound(text: str) -> bool:
+    return bool(re.fullmatch("[0-9]{1,63}", text)) and int(text) <= _LARGEST_BOUND
 
 
 def _check_capacity_types(part: RequirementPart, path: Path, findings: ObjectFindings) -> None:
@@ -133,6 +141,8 @@ def split_labels(
     one value on a label that nobody else decides is a label of the node. Where Karpenter would pick any of several
     values for such a label, the node's labels would differ from launch to launch: that is an error.
     """
+    if len(written) > _MAX_LABELS:
+        findings.error(LABELS, "too-many", f"{len(written)} labels; Karpenter takes {_MAX_LABELS} at most")
     node_labels: dict[str, str] = {}
     demanded: list[Requirement] = []
     for key, value in written.items():

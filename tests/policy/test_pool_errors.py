@@ -232,7 +232,7 @@ def test_no_pool_at_all_is_a_warning() -> None:
 
 def test_more_than_fifty_budgets_are_refused() -> None:
     def with_budgets(count: int) -> str:
-        return POOL.replace(AFTER, f"budgets: [{', '.join(['{nodes: 1%}'] * count)}]")
+        return POOL.replace(AFTER, f"{AFTER}\n    budgets: [{', '.join(['{nodes: 1%}'] * count)}]")
 
     assert rules(findings_of(with_budgets(51), CLASS)) == ["too-many"]
     assert rules(findings_of(with_budgets(50), CLASS)) == []
