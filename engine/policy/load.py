@@ -18,6 +18,7 @@ from engine.policy.node_class import ClassRead, kubelet_value, read_node_class
 from engine.policy.node_class_schema import KubeletPart
 from engine.policy.node_pool import PoolRead, read_node_pool
 from engine.policy.pool_spellings import V1, V1BETA1
+from engine.policy.rules.compiled import compile_rules
 from engine.policy.rules.gather import OUR_KINDS, RuleFiles
 from engine.policy.schema import validated
 from engine.policy.stack_schema import DEFAULT_ENGINE
@@ -77,6 +78,8 @@ def load_policy(files: Sequence[tuple[str, bytes]], environment: Environment | N
         windows=rule_files.windows(),
         cel_engine=environment.cel_engine if environment is not None else DEFAULT_ENGINE,
     )
+    sound = [rule for rule in policy.rules if rule_files.is_sound(rule.name)]
+    compile_rules(sound, rule_files.window_names, policy.cel_engine, findings)
     findings.raise_errors()
     return evolve(policy, digest=digest(_meaning(policy)), warnings=findings.in_file_order)
 

@@ -14,7 +14,7 @@ from engine.policy.findings import Findings, ObjectFindings, did_you_mean
 from engine.policy.located import text_at
 from engine.policy.rules.calendar import read_calendar
 from engine.policy.rules.parameters import PARAMS
-from engine.policy.rules.read import RuleRead, pool_position, read_rule
+from engine.policy.rules.read import VARIABLES, RuleRead, pool_position, read_rule
 
 CALENDAR, POLICY_TEST = "Calendar", "PolicyTest"
 RULE_KINDS = tuple(kind.value for kind in RuleKind)
@@ -46,6 +46,16 @@ class RuleFiles:
             self._rules += [read] if read is not None else []
             self._unread_rules |= {name} if read is None else set()
 
+    @property
+    def window_names(self) -> tuple[str, ...]:
+        """Of all windows, readable or not."""
+        return tuple(sorted({window.name for window in self._windows} | self._unread_windows))
+
+    def is_sound(self, name: str) -> bool:
+        """Whether the rule has all that its expressions may read; of one that lost a part more is wrong than is told."""
+        parts = (PARAMS, VARIABLES)
+        return not any(read.rule.name == name and any(map(read.findings.lacks_part, parts)) for read in self._rules)
+
     def windows(self) -> tuple[Window, ...]:
         """All windows in name order; a name that is there twice is told."""
         first: dict[str, Window] = {}
@@ -62,7 +72,7 @@ class RuleFiles:
         """
         self._check_names()
         self._check_stack(environment)
-        windows = {window.name for window in self._windows} | self._unread_windows
+        windows = self.window_names
         for read in self._rules:
             self._check_pools(read, node_pools)
             if isinstance(read.rule, DisruptionBudget):
@@ -90,7 +100,7 @@ class RuleFiles:
                 position = pool_position(read, index)
                 self._findings.error(position, "unknown-node-pool", message, did_you_mean(name, node_pools))
 
-    def _check_windows(self, read: RuleRead, named: Sequence[str], known: set[str]) -> None:
+    def _check_windows(self, read: RuleRead, named: Sequence[str], known: Collection[str]) -> None:
         for index, name in enumerate(named):
             if name not in known:
                 hint = did_you_mean(name, known) or "add a Calendar with it"

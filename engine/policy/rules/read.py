@@ -41,6 +41,7 @@ from engine.policy.schema import validated
 
 _SPEC: Path = ("spec",)
 _MATCH: Path = ("spec", "match")
+VARIABLES: Path = ("spec", "variables")
 
 
 @frozen
@@ -59,7 +60,7 @@ def read_rule(findings: ObjectFindings, kind: RuleKind) -> RuleRead | None:
     if document is None:
         return None
     spec: RuleSpecPart = document.spec
-    _check_names(spec.variables, ("spec", "variables"), "variable", findings)
+    _check_names(spec.variables, VARIABLES, "variable", findings)
     _check_names(spec.match_conditions, ("spec", "matchConditions"), "condition", findings)
     envelope: dict[str, Any] = {
         "name": document.metadata.name,
