@@ -246,13 +246,13 @@ def test_an_expiry_in_both_places_is_an_error() -> None:
 
 @pytest.mark.parametrize("policy", ["WhenEmpty", "WhenEmptyOrUnderutilized", "Balanced"])
 def test_karpenters_consolidation_policies_are_read_without_a_word(policy: str) -> None:
-    read = policy_of(POOL.replace("consolidateAfter: 5m", f"consolidateAfter: 5m\n    consolidationPolicy: {policy}"), CLASS)
+    read = policy_of(added(POOL, "    consolidateAfter: 5m", f"    consolidationPolicy: {policy}").text, CLASS)
     assert read.node_pools[0].disruption.consolidation_policy is ConsolidationPolicy(policy)
     assert read.warnings == ()
 
 
 def test_never_is_our_own_policy_and_says_so() -> None:
-    read = policy_of(POOL.replace("consolidateAfter: 5m", "consolidateAfter: 5m\n    consolidationPolicy: Never"), CLASS)
+    read = policy_of(added(POOL, "    consolidateAfter: 5m", "    consolidationPolicy: Never").text, CLASS)
     assert read.node_pools[0].disruption.consolidation_policy is ConsolidationPolicy.NEVER
     assert rules(read.warnings) == ["not-karpenters"]
 
