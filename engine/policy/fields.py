@@ -15,6 +15,7 @@ from engine.model.duration import DurationError, parse_duration
 from engine.model.quantity import QuantityError, parse_quantity
 from engine.policy.findings import ObjectFindings, did_you_mean
 from engine.policy.located import Place, Scalar, describe
+from engine.policy.shapes import shaped, text_like
 
 E = TypeVar("E", bound=Enum)
 
@@ -40,6 +41,7 @@ def _scalar(value: object, wanted: str) -> Scalar:
     return value
 
 
+@shaped({"type": "string"})
 def read_text(value: object, info: ValidationInfo) -> str:
     """A string. An unquoted number or yes/no keeps its spelling, with a warning: kubectl would refuse it."""
     scalar = _scalar(value, "a string")
@@ -54,6 +56,7 @@ def _warn_unquoted(scalar: Scalar, info: ValidationInfo) -> None:
         info.context.warning_at_place(scalar.place, "unquoted", message, f'write "{scalar.text}"')
 
 
+@shaped({"type": ["string", "integer"]})
 def read_amount(value: object, info: ValidationInfo) -> str:
     """A quantity's text, which may be written as a whole number. Refuses what is no quantity, and what is negative."""
     scalar = _scalar(value, "a quantity")
@@ -70,6 +73,7 @@ def read_amount(value: object, info: ValidationInfo) -> str:
     return text
 
 
+@shaped({"type": "boolean"})
 def read_flag(value: object) -> bool:
     scalar = _scalar(value, "true or false")
     if not isinstance(scalar.value, bool):
@@ -80,6 +84,7 @@ def read_flag(value: object) -> bool:
 def whole(least: int, most: int, *, or_text: bool = False) -> Callable[[object], int]:
     """A whole number within bounds; ``or_text``: digits in quotes will do."""
 
+    @shaped({"type": ["integer", "string"] if or_text else "integer", "minimum": least, "maximum": most})
     def read(value: object) -> int:
         scalar = _scalar(value, "a whole number")
         number = scalar.value
@@ -95,11 +100,13 @@ def whole(least: int, most: int, *, or_text: bool = False) -> Callable[[object],
     return read
 
 
+@shaped(text_like(_DURATION.pattern))
 def read_duration(value: object) -> timedelta:
     """Hours, minutes and seconds."""
     return _duration(_scalar(value, "a duration such as 720h"), "")
 
 
+@shaped(text_like(f"Never|{_DURATION.pattern}"))
 def read_duration_or_never(value: object) -> timedelta | None:
     """None for ``Never``."""
     scalar = _scalar(value, "a duration such as 720h, or Never")
@@ -123,6 +130,7 @@ def one_of(kind: type[E], what: str, rule: str) -> Callable[[object], E]:
     """One of an enum's values; ``what`` names it in messages."""
     known = [member.value for member in kind]
 
+    @shaped({"enum": known})
     def read(value: object) -> E:
         scalar = _scalar(value, f"one of {', '.join(known)}")
         if scalar.text in known:
@@ -136,6 +144,7 @@ def one_text_of(known: Iterable[str], what: str, rule: str) -> Callable[[object]
     """One of some strings."""
     options = list(known)
 
+    @shaped({"enum": options})
     def read(value: object) -> str:
         scalar = _scalar(value, f"one of {', '.join(options)}")
         if scalar.text in options:
@@ -149,6 +158,7 @@ def matching(pattern: str, what: str, example: str) -> Callable[[object, Validat
     """A string of a shape; ``example`` shows one."""
     shape = re.compile(pattern)
 
+    @shaped(text_like(pattern))
     def read(value: object, info: ValidationInfo) -> str:
         text = read_text(value, info)
         if not shape.fullmatch(text):
@@ -164,6 +174,7 @@ def is_label_key(key: str) -> bool:
     return right_prefix and bool(_LABEL_NAME.fullmatch(name))
 
 
+@shaped({"type": "string", "minLength": 1, "maxLength": 317})
 def read_label_key(value: object, info: ValidationInfo) -> str:
     key = read_text(value, info)
     if not is_label_key(key):
@@ -171,6 +182,7 @@ def read_label_key(value: object, info: ValidationInfo) -> str:
     return key
 
 
+@shaped({"type": "string", "minLength": 1, "maxLength": 317})
 def read_annotation_key(value: object, info: ValidationInfo) -> str:
     """As a label's key, but capital letters may stand in its domain too."""
     key = read_text(value, info)
@@ -180,6 +192,7 @@ def read_annotation_key(value: object, info: ValidationInfo) -> str:
     return key
 
 
+@shaped({"type": "string", "format": "date-time"})
 def read_point_in_time(value: object, info: ValidationInfo) -> datetime:
     text = read_text(value, info)
     try:
@@ -191,6 +204,7 @@ def read_point_in_time(value: object, info: ValidationInfo) -> datetime:
     return point
 
 
+@shaped(text_like(f"({_LABEL_NAME.pattern})?"))
 def read_label_value(value: object, info: ValidationInfo) -> str:
     text = read_text(value, info)
     if text and not _LABEL_NAME.fullmatch(text):
@@ -199,6 +213,7 @@ def read_label_value(value: object, info: ValidationInfo) -> str:
     return text
 
 
+@shaped({**text_like(_SUBDOMAIN.pattern), "maxLength": 63})
 def read_object_name(value: object, info: ValidationInfo) -> str:
     """A name that is a label's value too: pools and classes are labels of their nodes."""
     name = read_text(value, info)
@@ -210,6 +225,11 @@ def read_object_name(value: object, info: ValidationInfo) -> str:
 
 def _not_implemented(value: object) -> NoReturn:
     refuse("not-implemented", "Karpenter has this field; Nodewright does not implement it yet", "remove it")
+
+
+@shaped({})
+def _pass_over(value: object) -> None:
+    return None
 
 
 Text = Annotated[str, PlainValidator(read_text)]
@@ -224,5 +244,5 @@ LabelValue = Annotated[str, PlainValidator(read_label_value)]
 ObjectName = Annotated[str, PlainValidator(read_object_name)]
 Count = Annotated[int, PlainValidator(whole(0, 2**31 - 1))]
 # Parts that the API server writes, which say nothing about policy.
-PassedOver = Annotated[Any, PlainValidator(lambda value: None)]
+PassedOver = Annotated[Any, PlainValidator(_pass_over)]
 NotImplementedField = Annotated[Any, BeforeValidator(_not_implemented)]

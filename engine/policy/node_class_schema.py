@@ -34,6 +34,7 @@ from engine.policy.findings import did_you_mean
 from engine.policy.located import Scalar, describe
 from engine.policy.node_pool_schema import ObjectMetaPart
 from engine.policy.schema import Part
+from engine.policy.shapes import shaped, text_like
 
 _WINDOWS = ("Windows2019", "Windows2022", "Windows2025")
 FAMILY_BY_ALIAS = {"al2": AmiFamily.AL2, "al2023": AmiFamily.AL2023}
@@ -59,6 +60,7 @@ class _Switch(str, Enum):
     DISABLED = "disabled"
 
 
+@shaped({"enum": [AmiFamily.AL2023.value, AmiFamily.AL2.value, AmiFamily.CUSTOM.value]})
 def _read_family(value: object, info: ValidationInfo) -> AmiFamily:
     text = read_text(value, info)
     if text in (AmiFamily.BOTTLEROCKET.value, *_WINDOWS):
@@ -69,6 +71,7 @@ def _read_family(value: object, info: ValidationInfo) -> AmiFamily:
     return AmiFamily(text)
 
 
+@shaped({**text_like(f"({'|'.join(FAMILY_BY_ALIAS)})@.+"), "maxLength": 30})
 def _read_alias(value: object, info: ValidationInfo) -> str:
     text = read_text(value, info)
     family, at, version = text.partition("@")
@@ -81,6 +84,7 @@ def _read_alias(value: object, info: ValidationInfo) -> str:
     return text
 
 
+@shaped(text_like("[1-9][0-9]*(Gi|G|Ti|T)"))
 def _read_volume_size_gib(value: object, info: ValidationInfo) -> int:
     """GiB, rounded up: EBS sells no less."""
     text = read_amount(value, info)
@@ -95,6 +99,7 @@ def _read_volume_size_gib(value: object, info: ValidationInfo) -> int:
     return -(-size.numerator // size.denominator)
 
 
+@shaped({"type": ["string", "integer"]})
 def _read_eviction_threshold(value: object) -> str:
     text = _read_text_or_number(value)
     if not _PERCENT.fullmatch(text):
@@ -105,6 +110,7 @@ def _read_eviction_threshold(value: object) -> str:
     return text
 
 
+@shaped({"type": "string"})
 def _read_address(value: object, info: ValidationInfo) -> str:
     text = read_text(value, info)
     try:

@@ -35,6 +35,7 @@ from engine.policy.fields import (
 )
 from engine.policy.located import Scalar
 from engine.policy.schema import Part
+from engine.policy.shapes import shaped, text_like
 
 _MONTH = timedelta(hours=720)
 _BUDGET_NODES = re.compile(r"(100|[0-9]{1,2})%|[0-9]{1,18}")
@@ -42,6 +43,7 @@ _WINDOW = re.compile(r"([0-9]{1,6}h([0-9]{1,7}m)?|[0-9]{1,7}m)(0s)?")
 _REASONS = ("Underutilized", "Empty", "Drifted")
 
 
+@shaped(text_like(_BUDGET_NODES.pattern))
 def _read_budget_nodes(value: object, info: ValidationInfo) -> str:
     text = read_text(value, info)
     if not _BUDGET_NODES.fullmatch(text):
@@ -49,6 +51,7 @@ def _read_budget_nodes(value: object, info: ValidationInfo) -> str:
     return text
 
 
+@shaped(text_like(_WINDOW.pattern))
 def _read_window(value: object) -> timedelta:
     """How long a budget holds: hours and minutes, as Karpenter has it."""
     window = read_duration(value)

@@ -42,6 +42,7 @@ __all__ = [
     "RULE_PARTS",
     "TOLERATION",
     "VARIABLE_DOCS",
+    "VARIABLE_TYPES",
     "RulePart",
     "params_record",
     "part_of",
@@ -61,7 +62,7 @@ _TIME = ("windows", "now")
 _ONLY_IF_TIME_SENSITIVE = frozenset({RuleKind.REQUIREMENT_RULE})
 
 # Every variable besides `params` and `windows`, whose fields are the rule's and the calendars' own.
-_TYPES: Mapping[str, CelType] = {
+VARIABLE_TYPES: Mapping[str, CelType] = {
     "pod": POD,
     "instanceType": INSTANCE_TYPE,
     "nodePool": NODE_POOL,
@@ -182,7 +183,7 @@ def variables_for(
         and not (name == "nodePool" and grouped and part != "groupBy")
     ]
     own = {"params": params_record(params), "windows": windows_record(windows)}
-    return {name: own[name] if name in own else _TYPES[name] for name in names}
+    return {name: own[name] if name in own else VARIABLE_TYPES[name] for name in names}
 
 
 def params_record(params: Mapping[str, ParameterValue]) -> Record:

@@ -20,6 +20,7 @@ from engine.policy.findings import ObjectFindings, did_you_mean
 from engine.policy.located import Fields, Items, Path, find
 from engine.policy.rules.parts import Identifier, RuleDocumentPart
 from engine.policy.schema import Part, validated
+from engine.policy.shapes import shaped, text_like
 
 WINDOWS: Path = ("spec", "windows")
 _LONGEST = timedelta(days=366)
@@ -27,6 +28,7 @@ _ZONE_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_+/-]{0,63}")
 _ANY_DAY = datetime(2026, 1, 1, tzinfo=UTC)
 
 
+@shaped(text_like(r"([0-9]+(s|m|h))+"))
 def _read_window_length(value: object) -> timedelta:
     length = read_duration(value)
     if not timedelta(minutes=1) <= length <= _LONGEST:
@@ -34,6 +36,7 @@ def _read_window_length(value: object) -> timedelta:
     return length
 
 
+@shaped({"type": "string", "minLength": 1})
 def _read_schedule(value: object, info: ValidationInfo) -> str:
     text = read_text(value, info)
     line = CRON_MACROS.get(text.strip(), text.strip()).replace("?", "*")
@@ -53,6 +56,7 @@ def _time_zones() -> frozenset[str]:
     return frozenset(zoneinfo.available_timezones())
 
 
+@shaped(text_like(_ZONE_NAME.pattern))
 def _read_time_zone(value: object, info: ValidationInfo) -> str:
     name = read_text(value, info)
     known = _time_zones()

@@ -25,6 +25,7 @@ from engine.policy.located import Scalar, describe
 from engine.policy.node_pool_schema import ObjectMetaPart
 from engine.policy.rules.placing import read_expression
 from engine.policy.schema import Part
+from engine.policy.shapes import shaped, text_like
 
 # What a person may choose to do to a node; what happens to it by itself asks no budget.
 VOLUNTARY = (
@@ -44,6 +45,7 @@ _MOST_WEIGHT = 1_000_000
 _LONGEST_MESSAGE = 5_120
 
 
+@shaped(text_like(_IDENTIFIER))
 def read_identifier(value: object, info: ValidationInfo) -> str:
     """A name that expressions use after a dot."""
     name = matching(_IDENTIFIER, "name for an expression to use", "maxNodes: letters, digits and _")(value, info)
@@ -52,6 +54,7 @@ def read_identifier(value: object, info: ValidationInfo) -> str:
     return name
 
 
+@shaped({"type": "string", "minLength": 1, "maxLength": _LONGEST_MESSAGE})
 def _read_message(value: object, info: ValidationInfo) -> str:
     text = read_text(value, info).strip()
     if not text:
@@ -61,6 +64,7 @@ def _read_message(value: object, info: ValidationInfo) -> str:
     return text
 
 
+@shaped({"type": "number", "exclusiveMinimum": 0, "maximum": _MOST_WEIGHT})
 def _read_weight(value: object) -> float:
     number = value.value if isinstance(value, Scalar) else None
     if not isinstance(number, int | float) or isinstance(number, bool):
@@ -72,6 +76,7 @@ def _read_weight(value: object) -> float:
     return float(number)
 
 
+@shaped({"enum": list(_SELECTOR_OPERATORS)})
 def _read_selector_operator(value: object) -> Operator:
     return Operator(one_text_of(_SELECTOR_OPERATORS, "operator of a label selector", "unknown-operator")(value))
 

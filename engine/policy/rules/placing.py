@@ -11,6 +11,7 @@ from engine.model.rule import Expression
 from engine.policy.fields import refuse
 from engine.policy.findings import ObjectFindings
 from engine.policy.located import Place, Scalar, Source, describe
+from engine.policy.shapes import shaped
 
 _LONGEST = 10_000
 _NUMBER = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?")
@@ -18,6 +19,7 @@ _LINE_BREAK = re.compile("[\n\u2028\u2029]")
 _ESCAPED_DIGITS = {"x": 2, "u": 4, "U": 8}
 
 
+@shaped({"type": ["string", "number", "boolean"], "maxLength": _LONGEST})
 def read_expression(value: object, info: ValidationInfo) -> Expression:
     """A CEL text on one line, or in a literal block; a number or a truth value stands for itself."""
     if not isinstance(value, Scalar) or value.value is None:
