@@ -25,7 +25,8 @@ from engine.policy.cel.port import Bound, CelEngine, DoesNotCompile, Program
 from engine.policy.cel.types import CelType, Scalar
 from engine.policy.facts.schema import variables_for
 from engine.policy.findings import Findings
-from engine.policy.rules.expressions import Expanded, Expander
+from engine.policy.rules.expressions import Expanded, Expander, params_read
+from engine.policy.rules.lints import expression_lints
 
 _LONGEST_MESSAGE = 5_120
 _BUNDLES_KEPT = 8
@@ -132,6 +133,7 @@ class _Compiling:
     def __init__(self, rule: AnyRule, windows: Sequence[str], engine: CelEngine, findings: Findings) -> None:
         self._rule, self._windows, self._engine, self._findings = rule, windows, engine, findings
         self._is_whole = True
+        self._params_read: set[str] = set()
         self._expander = Expander(rule.variables, self._tell)
 
     def rule(self) -> CompiledRule | None:
@@ -159,7 +161,7 @@ class _Compiling:
             return None
         variables = self._variables(part)
         try:
-            return expanded, self._engine.compile(expanded.text, variables, results)
+            program = self._engine.compile(expanded.text, variables, results)
         except DoesNotCompile as refused:
             for problem in refused.problems:
                 own = expanded.piece_at(problem.offset).expression is expression
@@ -167,6 +169,17 @@ class _Compiling:
                 position = expanded.position(problem.offset)
                 self._tell(position, problem.rule, message, problem.hint or self._hint(expanded, problem.offset))
             return None
+        self._lint(expanded, part, variables)
+        return expanded, program
+
+    def _lint(self, expanded: Expanded, part: str, variables: Mapping[str, CelType]) -> None:
+        for lint in expression_lints(expanded.text, part, variables, self._engine):
+            position = expanded.position(lint.offset)
+            if lint.is_error:
+                self._tell(position, lint.rule, lint.message, lint.hint)
+            else:
+                self._findings.warning(position, lint.rule, lint.message, lint.hint)
+        self._params_read |= params_read(expanded.text)
 
     def _variables(self, part: str) -> Mapping[str, CelType]:
         rule = self._rule
@@ -186,12 +199,16 @@ class _Compiling:
         return ""
 
     def _tell_unused(self) -> None:
-        """What nobody reads is not checked either, so it may not stay."""
+        """A variable that nobody reads is not checked either, so it may not stay."""
         for variable in self._rule.variables:
             if self._is_whole and variable.name in self._expander.unused():
                 position = variable.expression.position
                 message = f"nothing reads the variable {variable.name}"
                 self._tell(position, "unused-variable", message, f"read it as variables.{variable.name}, or remove it")
+        for name in self._rule.params:
+            if self._is_whole and not self._params_read & {name, "*"}:
+                message = f"nothing in the rule reads the parameter {name}, so its value has no effect"
+                self._findings.warning(self._rule.position, "unused-param", message, f"read it as params.{name}")
 
     def _tell(self, position: Position, rule: str, message: str, hint: str) -> None:
         self._is_whole = False

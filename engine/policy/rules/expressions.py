@@ -143,3 +143,14 @@ def _references(tokens: Sequence[Token]) -> list[tuple[int, int, Token]]:
 def names_read(tokens: Sequence[Token], declared: Mapping[str, object]) -> frozenset[str]:
     """The declared names that a text reads, those that a loop declares itself included."""
     return frozenset(token.text for token in tokens if not token.follows_dot and token.text in declared)
+
+
+def params_read(source: str) -> set[str]:
+    """The parameters that a text names; ``*`` where it reads them all at once."""
+    tokens = tokens_of(source)
+    found = set()
+    for index, token in enumerate(tokens):
+        if token.text == "params" and token.kind is TokenKind.NAME and not token.follows_dot:
+            after = tokens[index + 1 : index + 3]
+            found.add(after[1].text if len(after) == 2 and after[0].text == "." else "*")
+    return found

@@ -52,7 +52,7 @@ class RuleFiles:
         return tuple(sorted({window.name for window in self._windows} | self._unread_windows))
 
     def is_sound(self, name: str) -> bool:
-        """Whether the rule has all that its expressions may read; of one that lost a part more is wrong than is told."""
+        """Whether the rule still has all that its expressions may read: what was taken out as wrong was told."""
         parts = (PARAMS, VARIABLES)
         return not any(read.rule.name == name and any(map(read.findings.lacks_part, parts)) for read in self._rules)
 
