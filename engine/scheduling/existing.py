@@ -13,6 +13,7 @@ from engine.model import labels as keys
 from engine.model.constraint import Taint
 from engine.model.pod import PodKey
 from engine.model.quantity import CPU, MEMORY, Resources
+from engine.scheduling.ceilings import Counts
 from engine.scheduling.groups import Demand, PodClass
 from engine.scheduling.offers import Offer, OfferingName
 
@@ -53,8 +54,11 @@ class Alike:
 class World:
     """Nodes with the room that is left on them, and who got which pods. Numbers, the members, stand for nodes."""
 
-    def __init__(self, relevant_keys: frozenset[str]) -> None:
-        """``relevant_keys`` are the labels that some pod asks for; nodes that differ in others only are alike."""
+    def __init__(self, relevant_keys: frozenset[str], counts: Counts | None = None) -> None:
+        """``relevant_keys`` are the labels that some pod asks for; nodes that differ in others only are alike.
+
+        ``counts`` know the ceilings of groups of pods; every pod that is put somewhere is counted there.
+        """
         self._relevant = sorted(relevant_keys | _ALWAYS_RELEVANT)
         self._places: dict[tuple[object, ...], Place] = {}
         self._dislikes: dict[Demand, dict[Place, int | None]] = {}
@@ -63,6 +67,7 @@ class World:
         self._in_zone: dict[tuple[str, str, bool], int] = {}
         self._is: dict[int, Alike] = {}
         self.pods: dict[int, list[PodKey]] = {}
+        self.counts = counts or Counts()
 
     def place_of(
         self, labels: Mapping[str, str], taints: Iterable[Taint], *, is_accelerated: bool, in_flight: bool
@@ -89,12 +94,14 @@ class World:
     def settle(self, place: Place, room: Resources, member: int, pods: Sequence[PodKey], pod_class: PodClass) -> None:
         """A node that takes these pods at once; ``room`` is what it has before."""
         self.pods.setdefault(member, []).extend(pods)
+        if pod_class.shares:
+            self.counts.put(pod_class.shares, place.offering[0], member, pod_class.requests, len(pods))
         self._put(place, _less(room, pod_class.requests, len(pods)), member, is_empty=False)
         self._count(place, False, 1)
 
     def copy(self) -> World:
         """The same nodes and pods, to be filled apart; what was learnt about places is shared."""
-        twin = World(frozenset(self._relevant))
+        twin = World(frozenset(self._relevant), self.counts.copy())
         twin._places, twin._dislikes, twin._known = self._places, self._dislikes, self._known
         twin._members = {alike: list(members) for alike, members in self._members.items()}
         twin._in_zone = dict(self._in_zone)
@@ -143,9 +150,17 @@ class World:
             for member in list(self._members[fit.alike]):
                 if placed == len(pods):
                     return placed
-                self._hold(fit.alike, member, pods[placed : placed + fit.count], pod_class)
-                placed = min(placed + fit.count, len(pods))
+                count = self._admitted(pod_class, fit.alike.place, member, min(fit.count, len(pods) - placed))
+                if count:
+                    self._hold(fit.alike, member, pods[placed : placed + count], pod_class)
+                    placed += count
         return placed
+
+    def _admitted(self, pod_class: PodClass, place: Place, member: int, most: int) -> int:
+        """How many pods a node may take of a class, ``most`` at most. Ceilings have no say where nodes stand."""
+        if not (pod_class.shares and place.in_flight):
+            return most
+        return self.counts.admitted(pod_class.shares, place.offering[0], member, pod_class.requests, most)
 
     def _fill_best_offered(self, pod_class: PodClass, pods: Sequence[PodKey], offered: list[tuple[_Fit, Offer]]) -> int:
         """Fills the best empty nodes, as many as the class would open, spread over zones alike; drops used-up ones."""
@@ -154,16 +169,29 @@ class World:
         equals = [fit for rank, fit in ranks if rank == best]
         each = min(equals[0].count, len(pods))
         placed = 0
+        closed: set[_Fit] = set()
         for _ in range(len(pods) // each):
             if not equals:
                 break
             fit = min(equals, key=self._zone_order_of)
-            self._hold(fit.alike, self._members[fit.alike][0], pods[placed : placed + each], pod_class)
-            placed += each
-            if fit.alike not in self._members:
+            member, count = self._first_admitted(pod_class, fit.alike, each)
+            if count:
+                self._hold(fit.alike, member, pods[placed : placed + count], pod_class)
+                placed += count
+            else:
+                closed.add(fit)
+            if fit.alike not in self._members or not count:
                 equals.remove(fit)
-        offered[:] = [pair for pair in offered if pair[0].alike in self._members]
+        offered[:] = [pair for pair in offered if pair[0].alike in self._members and pair[0] not in closed]
         return placed
+
+    def _first_admitted(self, pod_class: PodClass, alike: Alike, most: int) -> tuple[int, int]:
+        """The first of the nodes that may take pods of the class, and how many; none of them: 0."""
+        for member in self._members[alike]:
+            count = self._admitted(pod_class, alike.place, member, most)
+            if count:
+                return member, count
+        return -1, 0
 
     def _zone_order_of(self, fit: _Fit) -> tuple[tuple[int, str], tuple[object, ...]]:
         pool, _, _, zone = fit.alike.place.offering

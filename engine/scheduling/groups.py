@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from attrs import evolve, frozen
 
@@ -10,6 +10,7 @@ from engine.model.constraint import Operator, Requirement, Taint, TaintEffect, T
 from engine.model.pod import Placing, Pod, PodKey
 from engine.model.quantity import CPU, MEMORY, Resources
 from engine.policy.rules.ruling import NO_RULINGS, Rulings
+from engine.scheduling.ceilings import Ceiling, Share, shares_of_pods
 from engine.scheduling.requirements import canonical_key
 
 _BARRING = (TaintEffect.NO_SCHEDULE, TaintEffect.NO_EXECUTE)
@@ -64,7 +65,7 @@ def _canonical(requirement: Requirement) -> Requirement:
 class PodClass:
     """Pods of equal placing and priority, for which rules rule alike, in name order.
 
-    ``accelerators`` are the resources with more than zero.
+    ``accelerators`` are the resources with more than zero; ``shares`` are their part in ceilings of groups of pods.
     """
 
     requests: Resources
@@ -74,6 +75,7 @@ class PodClass:
     accelerators: tuple[str, ...]
     pods: tuple[PodKey, ...]
     rulings: Rulings = NO_RULINGS
+    shares: tuple[Share, ...] = ()
 
 
 def by_name(pod: PodKey) -> tuple[str, str]:
@@ -114,6 +116,20 @@ def pod_classes(pods: Iterable[Pod], rulings: Mapping[PodKey, Rulings] | None = 
         )
         classes.append((_order(formed, key), formed))
     return tuple(formed for _, formed in sorted(classes, key=lambda pair: pair[0]))
+
+
+def sharing(classes: Sequence[PodClass], ceilings: Sequence[Ceiling]) -> Sequence[PodClass]:
+    """The classes, in their order, each parted by the groups of pods that its pods are in."""
+    shares = shares_of_pods(ceilings)
+    if not shares:
+        return classes
+    parted: list[PodClass] = []
+    for pod_class in classes:
+        alike: dict[tuple[Share, ...], list[PodKey]] = {}
+        for pod in pod_class.pods:
+            alike.setdefault(shares.get(pod, ()), []).append(pod)
+        parted += [evolve(pod_class, pods=tuple(pods), shares=share) for share, pods in alike.items()]
+    return parted
 
 
 def _content(placing: Placing) -> _Key:

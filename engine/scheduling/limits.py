@@ -1,4 +1,4 @@
-"""How much more may be launched: pools' limits, exactly, and one pass's caps."""
+"""How much more may be launched: pools' limits and groups' ceilings, exactly, and one pass's caps."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from engine.model.environment import Caps
 from engine.model.money import UsdPerHour
 from engine.model.plan import LimitUse
 from engine.model.quantity import ACCELERATORS, CPU, MEMORY, NODES, NOTHING, Resources
-from engine.model.refusal import BringUpsFailed, CapReached, LimitReached
+from engine.model.refusal import BringUpsFailed, CapReached, CeilingReached, GuardrailBlocks, LimitReached
+from engine.scheduling.ceilings import Ceiling
 from engine.scheduling.problem import PoolState
 
 UNLIMITED = sys.maxsize
@@ -24,15 +25,21 @@ def resource_order(resource: str) -> tuple[int, str]:
 class Headroom:
     """Counts what this plan launches against limits and caps. Capacities include one ``nodes`` each."""
 
-    def __init__(self, pools: Iterable[PoolState], caps: Caps) -> None:
+    def __init__(self, pools: Iterable[PoolState], caps: Caps, ceilings: Iterable[Ceiling] = ()) -> None:
+        """Of the ceilings those of groups of pools are counted here; pods are counted as they are placed."""
         self._pools = {state.pool.name: state for state in pools}
+        self._of_pools = tuple(each for each in ceilings if each.pods is None)
+        self._ceilings = {
+            name: tuple(each for each in self._of_pools if name in each.node_pools) for name in self._pools
+        }
+        self._under = dict.fromkeys(self._of_pools, 0)
         self._planned = dict.fromkeys(self._pools, NOTHING)
         self._caps = caps
         self._launches = 0
         self._added_micros = 0
 
-    def nodes_within_limits(self, pool: str, capacity: Resources) -> int:
-        """How many nodes of this capacity the pool's limits still admit."""
+    def nodes_within_limits(self, pool: str, capacity: Resources, price: UsdPerHour) -> int:
+        """How many nodes of this capacity and price the pool's limits and ceilings still admit."""
         state, planned = self._pools[pool], self._planned[pool]
         admitted = UNLIMITED if state.one_by_one is None else max(0, 1 - planned.amount(NODES))
         for resource, limit in state.limits.items():
@@ -41,6 +48,12 @@ class Headroom:
             if each > 0:
                 left = limit - state.used.amount(resource) - planned.amount(resource)
                 admitted = min(admitted, max(0, left // each))
+        if state.replacing is not None:
+            admitted = min(admitted, _replaced(state.replacing.room - planned, capacity))
+        for ceiling in self._ceilings[pool]:
+            each = ceiling.of_node(capacity, price) if ceiling.is_enforced else 0
+            if each > 0:
+                admitted = min(admitted, self._left(ceiling) // each)
         return admitted
 
     def nodes_within_caps(self, price: UsdPerHour) -> int:
@@ -54,30 +67,55 @@ class Headroom:
     def take(self, pool: str, capacity: Resources, price: UsdPerHour) -> None:
         """Counts one node."""
         self._planned[pool] = self._planned[pool] + capacity
+        for ceiling in self._ceilings[pool]:
+            self._under[ceiling] += ceiling.of_node(capacity, price)
         self._launches += 1
         self._added_micros += price.micros
 
     def give_back(self, pool: str, capacity: Resources, price: UsdPerHour) -> None:
         """Takes one node off again."""
         self._planned[pool] = self._planned[pool] - capacity
+        for ceiling in self._ceilings[pool]:
+            self._under[ceiling] -= ceiling.of_node(capacity, price)
         self._launches -= 1
         self._added_micros -= price.micros
 
-    def limit_in_the_way(self, pool: str, capacities: Iterable[Resources]) -> LimitReached | BringUpsFailed | None:
-        """The limit that bars the last of these nodes; None when one of them is within all limits."""
+    def limit_in_the_way(
+        self, pool: str, nodes: Iterable[tuple[Resources, UsdPerHour]]
+    ) -> LimitReached | CeilingReached | GuardrailBlocks | BringUpsFailed | None:
+        """What bars the last of these nodes, capacity and price; None when one of them is within all limits."""
         state, planned = self._pools[pool], self._planned[pool]
         if state.one_by_one is not None and planned.amount(NODES):
             return state.one_by_one
-        remaining = list(capacities)
+        remaining = list(nodes)
+        if state.replacing is not None:
+            left_to_replace = state.replacing.room - planned
+            remaining = [each for each in remaining if _replaced(left_to_replace, each[0])]
+            if not remaining:
+                return state.replacing.refusal
         for resource in sorted(state.limits, key=resource_order):
             limit, used, adding = state.limits[resource], state.used.amount(resource), planned.amount(resource)
             left = max(0, limit - used - adding)
-            within = [each for each in remaining if each.amount(resource) <= left]
+            within = [each for each in remaining if each[0].amount(resource) <= left]
             if not within:
-                needed = min((each.amount(resource) for each in remaining), default=0)
+                needed = min((each[0].amount(resource) for each in remaining), default=0)
                 return LimitReached(resource, limit=limit, used=used, planned=adding, needed=needed)
             remaining = within
+        return self._ceiling_in_the_way(pool, remaining)
+
+    def _ceiling_in_the_way(self, pool: str, nodes: list[tuple[Resources, UsdPerHour]]) -> CeilingReached | None:
+        for ceiling in self._ceilings[pool]:
+            if not ceiling.is_enforced:
+                continue
+            within = [each for each in nodes if ceiling.of_node(*each) <= self._left(ceiling)]
+            if not within:
+                needed = min((ceiling.of_node(*each) for each in nodes), default=0)
+                return ceiling.reached(self._under[ceiling], needed)
+            nodes = within
         return None
+
+    def _left(self, ceiling: Ceiling) -> int:
+        return max(0, ceiling.limit - ceiling.used - self._under[ceiling])
 
     def cap_in_the_way(self) -> CapReached:
         """The cap that ended the launching: that on launches when it is used up, else that on money."""
@@ -86,8 +124,8 @@ class Headroom:
         return CapReached(cap="addedUsdPerHour", limit=str(self._caps.added_usd_per_hour))
 
     def limit_uses(self) -> tuple[LimitUse, ...]:
-        """Each limit of each pool with what runs and what is planned, in name order."""
-        return tuple(
+        """Each limit of each pool with what runs and what is planned, in name order; then the ceilings."""
+        own = tuple(
             LimitUse(
                 node_pool=pool,
                 resource=resource,
@@ -98,3 +136,10 @@ class Headroom:
             for pool, state in sorted(self._pools.items())
             for resource in state.limits
         )
+        return (*own, *(ceiling.use(self._under[ceiling]) for ceiling in self._of_pools))
+
+
+def _replaced(left: Resources, capacity: Resources) -> int:
+    """How many such nodes may take the place of lost ones: as many nodes, and no more accelerators."""
+    counted = Resources({NODES: 1, **{name: capacity.amount(name) for name in capacity.accelerators()}})
+    return counted.times_in(left)

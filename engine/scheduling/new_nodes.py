@@ -12,6 +12,7 @@ from attrs import define
 from engine.model.money import FREE, UsdPerHour
 from engine.model.pod import PodKey
 from engine.model.refusal import LostOffering
+from engine.scheduling.ceilings import Counts
 from engine.scheduling.existing import World
 from engine.scheduling.groups import PodClass
 from engine.scheduling.limits import Headroom
@@ -48,14 +49,16 @@ class NewNodes:
         """Opens nodes for pods of one class and puts them there; returns those for which none may be opened."""
         offers = [offer for offer in self._market.offers(pod_class) if offer.options]
         while pods:
-            ranked = self._ranked(offers, len(pods))
+            ranked = self._ranked(offers, pod_class, len(pods), world.counts)
             # A cap lasts one pass, so it is no reason to settle for something worse than the best.
             affordable = self._headroom.nodes_within_caps(ranked[0].usd_per_hour) if ranked else 0
             if not affordable:
                 break
             best = ranked[0]
-            each = min(best.pods_per_node, len(pods))
-            count = min(len(pods) // each, self._within_limits(best.kind), affordable)
+            admitted = _admitted(best.kind, pod_class, len(pods), world.counts)
+            each = min(best.pods_per_node, admitted)
+            within = min(self._within_limits(best.kind), affordable)
+            count = min(admitted // each, _nodes_admitted(best.kind, pod_class, within, world.counts))
             lost = _lost_for_pods(ranked, each)
             for start in range(0, count * each, each):
                 opened = self._open(best.kind, best.options, world, lost)
@@ -99,13 +102,17 @@ class NewNodes:
         for opened in self.opened.values():
             self._settle(opened, world)
 
-    def _ranked(self, offers: Iterable[Offer], pods: int) -> list[Offer]:
-        """Offers within limits, the best for so many pods first."""
-        within = (each for each in offers if self._within_limits(each.kind))
-        return sorted(within, key=lambda each: each.cost(pods, each.pods_per_node))
+    def _ranked(self, offers: Iterable[Offer], pod_class: PodClass, pods: int, counts: Counts) -> list[Offer]:
+        """Offers within limits and ceilings, the best for so many pods, or as many of them as may come, first."""
+        within = [each for each in offers if self._within_limits(each.kind)]
+        if not pod_class.shares:
+            return sorted(within, key=lambda each: each.cost(pods, each.pods_per_node))
+        admitted = {each: _admitted(each.kind, pod_class, pods, counts) for each in within}
+        within = [each for each in within if admitted[each] and _nodes_admitted(each.kind, pod_class, 1, counts)]
+        return sorted(within, key=lambda each: each.cost(admitted[each], each.pods_per_node))
 
     def _within_limits(self, kind: Kind) -> int:
-        return self._headroom.nodes_within_limits(kind.pool, kind.capacity)
+        return self._headroom.nodes_within_limits(kind.pool, kind.capacity, kind.usd_per_hour or FREE)
 
     def _open(
         self,
@@ -136,10 +143,21 @@ class NewNodes:
             is_accelerated=opened.kind.instance_type.is_accelerated,
             in_flight=True,
         )
+        world.counts.prices[opened.member] = opened.kind.usd_per_hour or FREE
         if pod_class is None:
             world.add(place, opened.kind.room, opened.member)
         else:
             world.settle(place, opened.kind.room, opened.member, pods, pod_class)
+
+
+def _admitted(kind: Kind, pod_class: PodClass, pods: int, counts: Counts) -> int:
+    """How many of so many pods ceilings admit to new nodes of the kind."""
+    return counts.pods_within(pod_class.shares, kind.pool, pod_class.requests, pods)
+
+
+def _nodes_admitted(kind: Kind, pod_class: PodClass, nodes: int, counts: Counts) -> int:
+    """How many of so many new nodes of the kind ceilings admit for pods of the class."""
+    return counts.nodes_within(pod_class.shares, kind.pool, kind.usd_per_hour or FREE, nodes)
 
 
 def node_labels(kind: Kind, option: NodeOption) -> dict[str, str]:

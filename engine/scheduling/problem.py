@@ -10,13 +10,14 @@ from engine.model.catalog import InstanceType, Offering
 from engine.model.constraint import Taint
 from engine.model.environment import Caps
 from engine.model.ledger import Unavailable
-from engine.model.money import UsdPerHour
+from engine.model.money import FREE, UsdPerHour
 from engine.model.plan import BaseShortfall, LimitUse, Placement, Unplaced
 from engine.model.pod import DaemonSet, Pod, PodKey
 from engine.model.policy import NodePool
 from engine.model.quantity import Resources
-from engine.model.refusal import BringUpsFailed, LostOffering, PoolClosed
+from engine.model.refusal import BringUpsFailed, GuardrailBlocks, LostOffering, PoolClosed
 from engine.policy.rules.ruling import Rulings
+from engine.scheduling.ceilings import Ceiling
 
 
 @frozen
@@ -38,11 +39,20 @@ class NodeOption:
 
 
 @frozen
+class Replacing:
+    """Launches are closed but for what takes the place of lost machines: within ``room`` of nodes and accelerators."""
+
+    room: Resources
+    refusal: GuardrailBlocks
+
+
+@frozen
 class PoolState:
     """A pool and what it has: ``used`` is the capacity of all that runs or is launching, ``nodes`` counted in it.
 
     ``limits`` are in force here (stack overrides applied). ``nodes`` is how many claims it keeps after this plan's
-    removals. ``not_ready`` bars launches and says why; ``one_by_one`` bars all but the first of this plan. ``unsold``
+    removals. ``not_ready`` bars launches and says why; ``one_by_one`` bars all but the first of this plan, and
+    ``replacing`` all but some. ``unsold``
     are the types that the pool permits, where ``options`` is empty because none of them is offered in its zones and
     capacity types.
     """
@@ -54,6 +64,7 @@ class PoolState:
     nodes: int = 0
     not_ready: PoolClosed | None = None
     one_by_one: BringUpsFailed | None = None
+    replacing: Replacing | None = None
     unsold: tuple[InstanceType, ...] = ()
 
 
@@ -63,7 +74,8 @@ class ExistingNode:
 
     ``room`` is allocatable less the requests of bound pods and of daemons still to come. Nodes that are not ours have
     no ``claim``; claims in flight have no ``node``. Nodes that are cordoned or leaving are not given at all.
-    ``is_empty``: no pod but daemons runs there; a claim in flight is empty whatever is said.
+    ``is_empty``: no pod but daemons runs there; a claim in flight is empty whatever is said. ``usd_per_hour`` is the
+    claim's.
     """
 
     node: str | None
@@ -73,6 +85,7 @@ class ExistingNode:
     room: Resources
     is_accelerated: bool = False
     is_empty: bool = False
+    usd_per_hour: UsdPerHour = FREE
 
 
 @frozen
@@ -91,6 +104,7 @@ class Problem:
     """``pods`` wait for a node. Order of any tuple here changes nothing in the solution.
 
     ``rulings`` are what requirement rules say of them, one object for equal ones; a pod that is missing has none.
+    ``ceilings`` are those of limit rules, in the order of rules and groups.
     """
 
     pods: tuple[Pod, ...]
@@ -101,6 +115,7 @@ class Problem:
     unavailable: Mapping[str, Unavailable] = field(factory=dict)
     reservations: tuple[Reservation, ...] = ()
     rulings: Mapping[PodKey, Rulings] = field(factory=dict)
+    ceilings: tuple[Ceiling, ...] = ()
 
 
 @frozen

@@ -12,13 +12,16 @@ from engine.model import labels as keys
 from engine.model.catalog import InstanceType
 from engine.model.constraint import Requirement
 from engine.model.ledger import Unavailable
+from engine.model.money import FREE, UsdPerHour
 from engine.model.quantity import Resources
 from engine.model.refusal import (
     AcceleratorNotOffered,
     BringUpsFailed,
     CapReached,
+    CeilingReached,
     FoundationBusy,
     GpuPoolClosed,
+    GuardrailBlocks,
     KarpenterOwnsPool,
     LimitReached,
     NoOffering,
@@ -35,6 +38,7 @@ from engine.model.refusal import (
     TaintNotTolerated,
     UnsupportedConstraint,
 )
+from engine.scheduling.ceilings import NO_COUNTS, Counts
 from engine.scheduling.groups import PodClass
 from engine.scheduling.limits import Headroom, resource_order
 from engine.scheduling.offers import Kind, PoolOffers
@@ -44,6 +48,8 @@ _NEAREST_FIRST: tuple[type[Refusal], ...] = (
     FoundationBusy,
     CapReached,
     LimitReached,
+    CeilingReached,
+    GuardrailBlocks,
     BringUpsFailed,
     OfferingsUnavailable,
     PoolPaused,
@@ -62,14 +68,18 @@ _NEAREST_FIRST: tuple[type[Refusal], ...] = (
 
 
 def refusals(
-    pod_class: PodClass, pools: Sequence[PoolOffers], headroom: Headroom, unavailable: Mapping[str, Unavailable]
+    pod_class: PodClass,
+    pools: Sequence[PoolOffers],
+    headroom: Headroom,
+    unavailable: Mapping[str, Unavailable],
+    counts: Counts = NO_COUNTS,
 ) -> tuple[PoolRefusal, ...]:
     """One refusal for each pool, the nearest miss first; at least one, of no pool, when there is no pool."""
     if pod_class.unsupported:
         return (PoolRefusal("", UnsupportedConstraint(tuple(sorted(pod_class.unsupported)))),)
     if not pools:
         return (PoolRefusal("", PoolNotReady("no node pool is declared")),)
-    told = [(pool, _refusal(pod_class, pool, headroom, unavailable)) for pool in pools]
+    told = [(pool, _refusal(pod_class, pool, headroom, unavailable, counts)) for pool in pools]
     told.sort(key=lambda pair: (_NEAREST_FIRST.index(type(pair[1])), -pair[0].state.pool.weight, pair[0].name))
     return tuple(PoolRefusal(pool.name, refusal) for pool, refusal in told)
 
@@ -83,7 +93,11 @@ def base_refusal(pool: PoolOffers, headroom: Headroom, unavailable: Mapping[str,
 
 
 def _refusal(
-    pod_class: PodClass, pool: PoolOffers, headroom: Headroom, unavailable: Mapping[str, Unavailable]
+    pod_class: PodClass,
+    pool: PoolOffers,
+    headroom: Headroom,
+    unavailable: Mapping[str, Unavailable],
+    counts: Counts,
 ) -> Refusal:
     policy = pool.state.pool
     if policy.is_static:
@@ -96,12 +110,15 @@ def _refusal(
     permitted = pool.permitted(pod_class.demand)
     if not permitted:
         return _requirement_refusal(pod_class, pool)
+    fitting = [kind for kind, _ in pool.fitting(pod_class)]
+    prices = [kind.usd_per_hour for kind in fitting if kind.usd_per_hour is not None and kind.buyable]
+    ceiling = counts.in_the_way(pod_class.shares, pool.name, pod_class.requests, prices)
     return (
         _accelerator_refusal(pod_class, pool, permitted)
         or _resource_refusal(pod_class, pool, permitted)
         or _rule_refusal(pod_class, pool)
         or _min_values_refusal(pod_class, pool)
-        or _not_launched(pool, [kind for kind, _ in pool.fitting(pod_class)], headroom, unavailable)
+        or _not_launched(pool, fitting, headroom, unavailable, ceiling)
     )
 
 
@@ -226,24 +243,32 @@ def _no_type_fits(resource: str, needed: int, kinds: Sequence[Kind]) -> NoTypeFi
 
 
 def _not_launched(
-    pool: PoolOffers, fitting: Sequence[Kind], headroom: Headroom, unavailable: Mapping[str, Unavailable]
+    pool: PoolOffers,
+    fitting: Sequence[Kind],
+    headroom: Headroom,
+    unavailable: Mapping[str, Unavailable],
+    ceiling: CeilingReached | None = None,
 ) -> Refusal:
-    """Of kinds that would do: not ready, not sold, refused lately, over a limit, or over a cap."""
+    """Of kinds that would do: not ready, not sold, refused lately, over a limit, or over a cap.
+
+    ``ceiling`` is that of the pods' own group, where it is in the way.
+    """
     if pool.state.not_ready is not None:
         return pool.state.not_ready
     buyable = [kind for kind in fitting if kind.usd_per_hour is not None and kind.buyable]
     if not buyable:
         return _no_offering(fitting, unavailable)
-    limit = headroom.limit_in_the_way(pool.name, _capacities(buyable))
+    limit = headroom.limit_in_the_way(pool.name, _as_counted(buyable)) or ceiling
     refused = [kind for kind in fitting if not kind.buyable and kind.usd_per_hour is not None]
-    if limit is not None and refused and headroom.limit_in_the_way(pool.name, _capacities(refused)) is None:
+    is_ahead = limit is not None and ceiling is None
+    if is_ahead and refused and headroom.limit_in_the_way(pool.name, _as_counted(refused)) is None:
         # What the limit leaves room for is out for now: the limit is not what the pod waits for.
         return _no_offering(refused, unavailable)
     return limit or headroom.cap_in_the_way()
 
 
-def _capacities(kinds: Sequence[Kind]) -> list[Resources]:
-    return [kind.capacity for kind in kinds]
+def _as_counted(kinds: Sequence[Kind]) -> list[tuple[Resources, UsdPerHour]]:
+    return [(kind.capacity, kind.usd_per_hour or FREE) for kind in kinds]
 
 
 def _no_offering(fitting: Sequence[Kind], unavailable: Mapping[str, Unavailable]) -> Refusal:

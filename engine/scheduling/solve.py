@@ -11,8 +11,9 @@ from attrs import evolve, frozen
 
 from engine.model.plan import BaseShortfall, Placement, Unplaced
 from engine.model.pod import PodKey
+from engine.scheduling.ceilings import Ceiling, Counts
 from engine.scheduling.existing import World
-from engine.scheduling.groups import PodClass, by_name, pod_classes
+from engine.scheduling.groups import PodClass, by_name, pod_classes, sharing
 from engine.scheduling.limits import Headroom
 from engine.scheduling.new_nodes import NewNodes, Opened, node_labels
 from engine.scheduling.offers import Market, PoolOffers
@@ -38,13 +39,13 @@ def solve(problem: Problem) -> Solution:
     this plan opens, then opens more. Then the same question is asked again of the world as planned, until that world
     needs no further node: so the next pass, with nothing changed, launches nothing.
     """
-    every = pod_classes(problem.pods, problem.rulings)
+    every = sharing(pod_classes(problem.pods, problem.rulings), problem.ceilings)
     pools = [PoolOffers(state, problem.daemon_sets) for state in sorted(problem.pools, key=lambda each: each.pool.name)]
     existing = sorted(problem.existing, key=_node_order)
-    headroom = Headroom(problem.pools, problem.caps)
+    headroom = Headroom(problem.pools, problem.caps, problem.ceilings)
     market = Market(pools)
     new_nodes = NewNodes(market, headroom, first_member=len(existing))
-    there = _world_of(existing, every)
+    there = _world_of(existing, every, problem.ceilings)
     classes = _keep_reserved(problem, every, existing, there)
     for rounds_left in reversed(range(_ROUNDS)):
         opened_before = len(new_nodes.opened)
@@ -59,9 +60,9 @@ def solve(problem: Problem) -> Solution:
     return Solution(
         placements=_placements(existing, settled.world),
         new_nodes=_launches(new_nodes, settled.world),
-        unplaced=_unplaced(problem, pools, headroom, settled.unplaced),
+        unplaced=_unplaced(problem, pools, headroom, settled),
         base_shortfalls=_base_shortfalls(problem, pools, headroom, new_nodes),
-        limits=headroom.limit_uses(),
+        limits=(*headroom.limit_uses(), *settled.world.counts.uses()),
     )
 
 
@@ -85,8 +86,10 @@ def _one_round(classes: Sequence[PodClass], market: Market, new_nodes: NewNodes,
     return _Round(world, unplaced)
 
 
-def _world_of(existing: Sequence[ExistingNode], classes: Sequence[PodClass]) -> World:
-    world = World(frozenset(key for pod_class in classes for key in pod_class.demand.keys))
+def _world_of(existing: Sequence[ExistingNode], classes: Sequence[PodClass], ceilings: Sequence[Ceiling]) -> World:
+    names = [(node.node, node.claim) for node in existing]
+    counts = Counts.of(ceilings, names, [node.usd_per_hour for node in existing])
+    world = World(frozenset(key for pod_class in classes for key in pod_class.demand.keys), counts)
     for member, node in enumerate(existing):
         in_flight = node.node is None
         place = world.place_of(
@@ -162,11 +165,11 @@ def _unplaced(
     problem: Problem,
     pools: Sequence[PoolOffers],
     headroom: Headroom,
-    waiting: Mapping[PodClass, Sequence[PodKey]],
+    settled: _Round,
 ) -> tuple[Unplaced, ...]:
     told = []
-    for pod_class, pods in waiting.items():
-        why = refusals(pod_class, pools, headroom, problem.unavailable)
+    for pod_class, pods in settled.unplaced.items():
+        why = refusals(pod_class, pools, headroom, problem.unavailable, settled.world.counts)
         told += [Unplaced(pod, why) for pod in pods]
     return tuple(sorted(told, key=lambda each: by_name(each.pod)))
 
