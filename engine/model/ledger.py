@@ -10,6 +10,7 @@ from attrs import field, frozen
 from engine.model.money import UsdPerHour
 from engine.model.outcome import ClaimOutcome
 from engine.model.quantity import Resources
+from engine.model.reason import DisruptionReason
 
 
 @frozen
@@ -67,12 +68,23 @@ class Owed:
 
 
 @frozen
+class Disruption:
+    """A removal by choice: ``begun_at`` its mark, ``acted_at`` the last pass that did anything for it."""
+
+    node_pool: str
+    reason: DisruptionReason
+    begun_at: datetime
+    acted_at: datetime
+
+
+@frozen
 class Ledger:
     """``unavailable`` by Offering.key; ``empty_since`` by claim name; ``instance_ids`` by claim name, once launched.
 
     ``milestones`` by claim name. ``planned`` are the claims that waiting pods were planned for, by ``NAMESPACE/NAME``:
     kept until the pod is bound, so that a binding that differs can be told. ``bring_ups`` by pool name: those whose
-    last machine failed to come up.
+    last machine failed to come up. ``disruptions`` by claim name, for budgets that count what goes in one opening of a
+    window: all removals by choice of the last eight days, and complete from ``counted_since`` on; None is unknown.
 
     ``owed`` by pool name. ``outcomes`` are the last pass's that still need an answer: launches that were refused or
     failed.
@@ -88,3 +100,5 @@ class Ledger:
     planned: Mapping[str, str] = field(factory=dict)
     bring_ups: Mapping[str, FailedBringUps] = field(factory=dict)
     owed: Mapping[str, Owed] = field(factory=dict)
+    disruptions: Mapping[str, Disruption] = field(factory=dict)
+    counted_since: datetime | None = None

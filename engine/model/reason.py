@@ -18,3 +18,12 @@ class DisruptionReason(str, Enum):
     LAUNCH_REFUSED = "LaunchRefused"
     NOT_INITIALIZED = "NotInitialized"
     DESTROYED = "Destroyed"
+
+
+# By choice: these ask budgets, and rules. Karpenter's own budgets leave expiry out.
+VOLUNTARY_REASONS = (
+    DisruptionReason.UNDERUTILIZED,
+    DisruptionReason.EMPTY,
+    DisruptionReason.DRIFTED,
+    DisruptionReason.EXPIRED,
+)

@@ -218,6 +218,28 @@ class GuardrailBlocks:
     error: str = ""
 
 
+@frozen
+class RuleKeeps:
+    """A disruption budget's ``candidate`` does not let the node go. ``message`` is the rule's; ``error`` what it came
+    to where it gave no answer, which keeps the node as no does."""
+
+    code: ClassVar[str] = "rule-keeps"
+    rule: str
+    message: str
+    error: str = ""
+
+
+@frozen
+class OutsideWindow:
+    """None of the ``windows`` of a disruption budget is open, and outside of them it lets nothing go. The first opens
+    at ``opens``; None is not within eight years."""
+
+    code: ClassVar[str] = "outside-window"
+    rule: str
+    windows: tuple[str, ...]
+    opens: datetime | None
+
+
 PoolClosed = PoolNotReady | PoolPaused | KarpenterOwnsPool | BringUpsFailed
 
 Refusal = (
@@ -264,10 +286,14 @@ class InUse:
 
 @frozen
 class BudgetExhausted:
+    """``used`` of the ``allowed`` nodes are out already. ``error`` is what a rule's budget came to where it gave no
+    number: then none may go."""
+
     code: ClassVar[str] = "budget-exhausted"
     budget: str
     allowed: int
     used: int
+    error: str = ""
 
 
 @frozen
@@ -368,6 +394,8 @@ StayReason = (
     | KarpenterOwnsPool
     | SeveralNodes
     | GuardrailBlocks
+    | RuleKeeps
+    | OutsideWindow
 )
 
 

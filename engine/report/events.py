@@ -21,11 +21,13 @@ from engine.model.refusal import (
     KarpenterOwnsPool,
     NotInitialized,
     OfferingsUnavailable,
+    OutsideWindow,
     Overdue,
     PoolPaused,
     PoolUnknown,
     Refusal,
     RemovalCap,
+    RuleKeeps,
     SeveralNodes,
 )
 from engine.model.snapshot import Snapshot
@@ -165,6 +167,8 @@ class _Told:
                 | KarpenterOwnsPool()
                 | PoolUnknown()
                 | SeveralNodes()
+                | RuleKeeps()
+                | OutsideWindow()
             ):
                 words = stay_words(kept.reason, self.plan.decided_at)
                 yield from self._on_node(node, EventReason.DISRUPTION_BLOCKED, words)

@@ -31,6 +31,7 @@ from engine.model.refusal import (
     NotInitialized,
     NoTypeFits,
     OfferingsUnavailable,
+    OutsideWindow,
     Overdue,
     PoolIsStatic,
     PoolNotReady,
@@ -40,6 +41,7 @@ from engine.model.refusal import (
     RemovalCap,
     RequirementMismatch,
     RuleForbids,
+    RuleKeeps,
     SeveralNodes,
     StayReason,
     TaintNotTolerated,
@@ -149,8 +151,8 @@ def stay_words(reason: StayReason, now: datetime) -> str:
             return (
                 f"runs {counted(pods, 'pod')}{coming}" if pods else f"needed by {counted(planned, 'pod')} of this plan"
             )
-        case BudgetExhausted(budget=budget, allowed=allowed, used=used):
-            return f"could go, but budget {budget} is used up ({used} of {allowed})"
+        case BudgetExhausted():
+            return _budget_exhausted(reason)
         case BaseCapacity(nodes=nodes):
             return f"base capacity: the pool keeps {counted(nodes, 'node')}"
         case DoNotDisrupt(pod=pod):
@@ -167,8 +169,22 @@ def stay_words(reason: StayReason, now: datetime) -> str:
             return _held_words(reason, now)
 
 
+def _budget_exhausted(reason: BudgetExhausted) -> str:
+    if reason.error:
+        return f"could go, but budget {reason.budget} cannot be evaluated, and lets none go: {reason.error}"
+    return f"could go, but budget {reason.budget} is used up ({reason.used} of {reason.allowed})"
+
+
 def _held_words(
-    reason: Overdue | Degraded | PoolPaused | KarpenterOwnsPool | SeveralNodes | GuardrailBlocks, now: datetime
+    reason: Overdue
+    | Degraded
+    | PoolPaused
+    | KarpenterOwnsPool
+    | SeveralNodes
+    | GuardrailBlocks
+    | RuleKeeps
+    | OutsideWindow,
+    now: datetime,
 ) -> str:
     """Why a machine stays about which a person may have to do something."""
     match reason:
@@ -185,6 +201,23 @@ def _held_words(
             return f"one machine is the nodes {', '.join(nodes)}: delete those that are not it"
         case GuardrailBlocks():
             return f"could go, but {_guardrail_blocks(reason)}"
+        case RuleKeeps(rule=rule, message=message, error=error):
+            if error:
+                return f"could go, but disruption budget {rule} cannot be evaluated for it, and so keeps it: {error}"
+            return f"could go, but disruption budget {rule} keeps it: {message}"
+        case OutsideWindow():
+            return _outside_window(reason, now)
+
+
+def _outside_window(reason: OutsideWindow, now: datetime) -> str:
+    several = len(reason.windows) > 1
+    named = f"window{'s' * several} {', '.join(reason.windows)} of disruption budget {reason.rule}"
+    if reason.opens is None:
+        return (
+            f"could go, but is outside the {named}, {'none of which opens' if several else 'which opens not'} in years"
+        )
+    first = "the first of which opens" if several else "which opens"
+    return f"could go, but is outside the {named}, {first} in {format_duration(reason.opens - now)}"
 
 
 def next_best_words(chosen: str, lost: Iterable[LostOffering]) -> str:

@@ -32,6 +32,7 @@ from engine.model.refusal import (
     NotInitialized,
     NoTypeFits,
     OfferingsUnavailable,
+    OutsideWindow,
     Overdue,
     PoolIsStatic,
     PoolNotReady,
@@ -40,6 +41,7 @@ from engine.model.refusal import (
     Refusal,
     RemovalCap,
     RequirementMismatch,
+    RuleKeeps,
     SeveralNodes,
     StayReason,
     TaintNotTolerated,
@@ -169,6 +171,26 @@ STAYS: list[tuple[StayReason, str]] = [
     (
         GuardrailBlocks("night", "no removals at night"),
         "could go, but guardrail night does not let the plan through: no removals at night",
+    ),
+    (
+        BudgetExhausted("slow-drain", 0, 1, error="division by zero"),
+        "could go, but budget slow-drain cannot be evaluated, and lets none go: division by zero",
+    ),
+    (
+        RuleKeeps("slow-drain", "young nodes stay"),
+        "could go, but disruption budget slow-drain keeps it: young nodes stay",
+    ),
+    (
+        RuleKeeps("slow-drain", "young nodes stay", error="no such key: tier"),
+        "could go, but disruption budget slow-drain cannot be evaluated for it, and so keeps it: no such key: tier",
+    ),
+    (
+        OutsideWindow("slow-drain", ("night",), NOON + minutes(90)),
+        "could go, but is outside the window night of disruption budget slow-drain, which opens in 1h30m",
+    ),
+    (
+        OutsideWindow("slow-drain", ("leap", "night"), None),
+        "could go, but is outside the windows leap, night of disruption budget slow-drain, none of which opens in years",
     ),
     (SeveralNodes(("a", "b")), "one machine is the nodes a, b: delete those that are not it"),
 ]
