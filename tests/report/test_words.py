@@ -185,12 +185,12 @@ STAYS: list[tuple[StayReason, str]] = [
         "could go, but disruption budget slow-drain cannot be evaluated for it, and so keeps it: no such key: tier",
     ),
     (
-        OutsideWindow("slow-drain", ("night",), NOON + minutes(90)),
+        OutsideWindow("slow-drain", ("night",), NOON + timedelta(minutes=90)),
         "could go, but is outside the window night of disruption budget slow-drain, which opens in 1h30m",
     ),
     (
         OutsideWindow("slow-drain", ("leap", "night"), None),
-        "could go, but is outside the windows leap, night of disruption budget slow-drain, none of which opens in years",
+        "could go, but is outside the windows leap, night of disruption budget slow-drain, which do not open in years",
     ),
     (SeveralNodes(("a", "b")), "one machine is the nodes a, b: delete those that are not it"),
 ]
