@@ -156,7 +156,7 @@ def worded(text: str, records: Mapping[str, Record]) -> str:
     """Messages' full names become the Records' own."""
     for full_name, record in sorted(records.items(), key=lambda each: -len(each[0])):
         text = text.replace(full_name, record.name)
-    return text
+    return text.replace("google.protobuf.Duration", "duration").replace("google.protobuf.Timestamp", "timestamp")
 
 
 def _split_types(text: str) -> list[str]:

@@ -34,6 +34,17 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 _INT_BOUND = 2**63
 
+_EXTENSIONS = """\
+name: nodewright
+extensions:
+- name: optional
+- name: strings
+- name: math
+- name: bindings
+- name: two-var-comprehensions
+"""
+"""Not ``lists``: ``lists.range`` of a large number takes all memory."""
+
 Intake = Callable[[Any, str], Any]
 """Takes a plain value in; the text is its path, for the error."""
 
@@ -48,6 +59,7 @@ class RecordMessages:
         self.pool = descriptor_pool.DescriptorPool()
         for each in (duration_pb2, timestamp_pb2):
             self.pool.AddSerializedFile(each.DESCRIPTOR.serialized_pb)
+        self._configuration = cel.NewEnvConfigFromYaml(_EXTENSIONS)
         self._names: dict[Record, str] = {}
         self._records: dict[str, Record] = {}
         self._intakes: dict[CelType, Intake] = {
@@ -68,6 +80,18 @@ class RecordMessages:
                 return cel.Type.Map(cel.Type.STRING, self.checked_as(value))
             case Record():
                 return cel.Type(self.name_of(type_))
+
+    def declaring(self, variables: Mapping[str, Any]) -> Any:
+        """The library's environment for variables that have the library's types."""
+        return cel.NewEnv(descriptor_pool=self.pool, config=self._configuration, variables=dict(variables))
+
+    def anywhere(self, value: Any) -> Any:
+        """The value as the library takes it in any place: a timedelta or datetime only does where one is declared."""
+        if isinstance(value, timedelta):
+            return self._intakes[Scalar.DURATION](value, "")
+        if isinstance(value, datetime):
+            return self._intakes[Scalar.TIMESTAMP](value, "")
+        return value
 
     @property
     def records(self) -> Mapping[str, Record]:

@@ -1,0 +1,59 @@
+"""One expression on many values of one variable, in one evaluation."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from attrs import frozen
+from cel_expr_python import cel
+
+from engine.policy.cel.answers import FALSE, PYTHON_TYPES, TRUE, finite
+from engine.policy.cel.environment import Environment
+from engine.policy.cel.port import Answer, Bound
+from engine.policy.cel.types import Record, Scalar
+
+_ITEMS = "items__"
+
+
+@frozen
+class Batch:
+    """The expression in a loop over many values of one variable."""
+
+    others: tuple[str, ...]
+    library: Any
+    loop: Any
+    made: Any
+
+    def answers(self, facts: Mapping[str, Bound], items: Sequence[Bound], result: Scalar) -> tuple[Answer, ...] | None:
+        """None when anything at all erred."""
+        data = {name: facts[name] for name in self.others if name in facts}
+        data[_ITEMS] = self.made(items=items) if self.made else list(items)
+        try:
+            found = self.loop.eval(self.library.Activation(data)).plain_value()
+        except RuntimeError:
+            return None
+        if not isinstance(found, list) or len(found) != len(items):
+            return None
+        expected = PYTHON_TYPES[result]
+        if any(type(each) is not expected for each in found):
+            return None
+        if result is Scalar.BOOL:
+            return tuple([TRUE if each else FALSE for each in found])
+        return tuple(finite(each) for each in found)
+
+
+def batch_of(source: str, environment: Environment, variable: str) -> Batch | None:
+    """The source in a loop over the variable's values; None where the parser does not go one level deeper."""
+    others = {name: type_ for name, type_ in environment.variables.items() if name != variable}
+    type_ = environment.variables[variable]
+    messages = environment.messages
+    declared = {name: messages.checked_as(each) for name, each in others.items()}
+    name, made = messages.batch_of(type_) if isinstance(type_, Record) else ("", None)
+    declared[_ITEMS] = cel.Type(name) if name else cel.Type.List(messages.checked_as(type_))
+    library = messages.declaring(declared)
+    try:
+        loop = library.compile(f"{_ITEMS}{'.items' if name else ''}.map({variable}, {source}\n)")
+    except RuntimeError:
+        return None
+    return Batch(tuple(others), library, loop, made)

@@ -1,0 +1,143 @@
+"""What each part of an expression comes to, and which part erred. Slow: for people, and once for each kind of error."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Protocol
+
+from attrs import frozen
+
+from engine.policy.cel.port import Answer, Observed
+from engine.policy.cel.source_tree import Form, Node
+
+MOST_TURNS = 256
+"""So many turns of a loop are looked into; what only a later one does stays unseen."""
+
+Scope = Mapping[str, Any]
+"""What the loops around set, by variable."""
+
+
+@frozen
+class Outcome:
+    """What a part came to. ``answer`` is None for what is neither a scalar nor an error: a record, a list, a map."""
+
+    answer: Answer | None
+    raw: Any = None
+
+    @property
+    def has_erred(self) -> bool:
+        return self.answer is not None and bool(self.answer.error)
+
+    def is_exactly(self, truth: bool) -> bool:
+        return self.answer is not None and self.answer.value is truth
+
+
+class Parts(Protocol):
+    """How an engine evaluates one part of an expression alone."""
+
+    def outcome(self, node: Node, scope: Scope) -> Outcome: ...
+
+    def turns(self, node: Node, over: Outcome) -> Sequence[Scope]:
+        """What a loop sets at each of its turns."""
+        ...
+
+    def bound(self, node: Node, value: Outcome) -> Scope:
+        """What ``cel.bind`` sets."""
+        ...
+
+
+def observed_parts(tree: Node, source: str, parts: Parts) -> tuple[Observed, ...]:
+    """Every part that was reached and came to a scalar or an error, outermost first; see `port.Program.observe`."""
+    answers: dict[Node, list[Answer]] = {}
+    for node, outcome in _visits(tree, {}, parts):
+        if outcome.answer is not None and node.form is not Form.LITERAL:
+            answers.setdefault(node, []).append(outcome.answer)
+    return tuple(
+        Observed(node.span, source[node.span.start : node.span.end], tuple(answers[node]), node.is_bool)
+        for node in tree.walk()
+        if node in answers
+    )
+
+
+def error_pointer(tree: Node, parts: Parts) -> int:
+    """Where the innermost part stands whose error became the expression's; -1 when the expression does not err."""
+    found = _erring(tree, {}, parts)
+    return found.pointer if found is not None else -1
+
+
+def _visits(node: Node, scope: Scope, parts: Parts) -> Iterator[tuple[Node, Outcome]]:
+    yield node, parts.outcome(node, scope)
+    for part, inner in _reached(node, scope, parts):
+        yield from _visits(part, inner, parts)
+
+
+def _erring(node: Node, scope: Scope, parts: Parts) -> Node | None:
+    if not parts.outcome(node, scope).has_erred:
+        return None
+    for part, inner in _reached(node, scope, parts):
+        if (found := _erring(part, inner, parts)) is not None:
+            return found
+    return node
+
+
+def _reached(node: Node, scope: Scope, parts: Parts) -> Iterator[tuple[Node, Scope]]:
+    """The parts that an evaluation of the node gets to, each with what the loops around set."""
+    reach = _REACH.get(node.word, _all_parts) if node.form is Form.CALL else _REACH_OF_FORMS.get(node.form, _all_parts)
+    yield from reach(node, scope, parts)
+
+
+def _all_parts(node: Node, scope: Scope, parts: Parts) -> Iterator[tuple[Node, Scope]]:
+    for part in node.parts:
+        yield part, scope
+
+
+def _until(decisive: bool) -> Callable[[Node, Scope, Parts], Iterator[tuple[Node, Scope]]]:
+    def reach(node: Node, scope: Scope, parts: Parts) -> Iterator[tuple[Node, Scope]]:
+        for part in node.parts:
+            yield part, scope
+            if parts.outcome(part, scope).is_exactly(decisive):
+                return
+
+    return reach
+
+
+def _branch(node: Node, scope: Scope, parts: Parts) -> Iterator[tuple[Node, Scope]]:
+    condition, then, otherwise = node.parts
+    yield condition, scope
+    outcome = parts.outcome(condition, scope)
+    if outcome.is_exactly(True):
+        yield then, scope
+    elif outcome.is_exactly(False):
+        yield otherwise, scope
+
+
+def _bind(node: Node, scope: Scope, parts: Parts) -> Iterator[tuple[Node, Scope]]:
+    value, rest = node.parts
+    yield value, scope
+    outcome = parts.outcome(value, scope)
+    if not outcome.has_erred:
+        yield rest, {**scope, **parts.bound(node, outcome)}
+
+
+def _loop(node: Node, scope: Scope, parts: Parts) -> Iterator[tuple[Node, Scope]]:
+    over, *turn = node.parts
+    yield over, scope
+    outcome = parts.outcome(over, scope)
+    if outcome.has_erred or not turn:
+        return
+    has_condition = len(turn) > 1
+    decisive = _DECISIVE.get(node.word)
+    for set_here in parts.turns(node, outcome)[:MOST_TURNS]:
+        inner = {**scope, **set_here}
+        yield turn[0], inner
+        first = parts.outcome(turn[0], inner)
+        if has_condition and first.is_exactly(True):
+            for part in turn[1:]:
+                yield part, inner
+        if decisive is not None and first.is_exactly(decisive):
+            return
+
+
+_DECISIVE = {"all": False, "exists": True}
+_REACH = {"_&&_": _until(False), "_||_": _until(True), "_?_:_": _branch}
+_REACH_OF_FORMS = {Form.LOOP: _loop, Form.BIND: _bind}
