@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from engine.cli import check, destroy, doctor, env, install, plan, sandbox, snapshot, status, top, up
+from engine.cli import check, destroy, doctor, env, install, plan, sandbox, schema, snapshot, status, top, up
 from engine.cli import run as running
 from engine.cli.terminal import ExitCode
 
@@ -42,6 +42,7 @@ app.command("top")(top.top)
 app.command("destroy")(destroy.destroy)
 app.command("snapshot")(snapshot.snapshot)
 app.command("env")(env.env)
+app.command("schema")(schema.schema)
 app.add_typer(sandbox.app, name="sandbox")
 
 
