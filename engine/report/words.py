@@ -213,9 +213,7 @@ def _outside_window(reason: OutsideWindow, now: datetime) -> str:
     several = len(reason.windows) > 1
     named = f"window{'s' * several} {', '.join(reason.windows)} of disruption budget {reason.rule}"
     if reason.opens is None:
-        return (
-            f"could go, but is outside the {named}, {'none of which opens' if several else 'which opens not'} in years"
-        )
+        return f"could go, but is outside the {named}, which {'do' if several else 'does'} not open in years"
     first = "the first of which opens" if several else "which opens"
     return f"could go, but is outside the {named}, {first} in {format_duration(reason.opens - now)}"
 

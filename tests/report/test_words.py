@@ -41,6 +41,7 @@ from engine.model.refusal import (
     Refusal,
     RemovalCap,
     RequirementMismatch,
+    RuleForbids,
     RuleKeeps,
     SeveralNodes,
     StayReason,
@@ -139,6 +140,11 @@ REFUSALS: list[tuple[Refusal, str]] = [
     (
         GuardrailBlocks("spend", "too dear", error="division by zero"),
         "guardrail spend cannot be evaluated, and what it guards is not done: division by zero",
+    ),
+    (
+        RuleForbids("gold-on-nvlink", "gold wants NVLink", types=4, errors=1, sample="no such key: tier"),
+        "4 types would fit, none of them allowed by the rules, the last barred by gold-on-nvlink: gold wants NVLink; "
+        "1 for an error: no such key: tier",
     ),
     (PoolIsStatic(), "the pool has fixed replicas and makes no node for a pod"),
     (
