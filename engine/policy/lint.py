@@ -11,7 +11,7 @@ from engine.model.constraint import Operator, Requirement, TaintEffect
 from engine.model.diagnostic import Diagnostic, Position, Severity
 from engine.model.policy import NodePool, Policy
 from engine.model.quantity import ACCELERATORS, CPU, MEMORY, NODES, format_amount
-from engine.policy.budget_holes import unlimited_reasons
+from engine.policy.budget_holes import holes
 from engine.policy.findings import closest
 from engine.policy.permitted import PoolView, Sold, pool_view, sold_in
 
@@ -217,11 +217,8 @@ def _base_above_node_limit(pool: NodePool) -> Iterator[Diagnostic]:
 
 
 def _budget_holes(pool: NodePool) -> Iterator[Diagnostic]:
-    reasons = unlimited_reasons(pool.disruption.budgets)
-    if not reasons:
-        return
-    named = ", ".join(reason.value for reason in reasons)
-    when = "outside the budgets' schedules" if pool.disruption.budgets else "at any time"
-    message = f"no budget of {pool.name} limits {named} {when}: any number of its nodes may go at once"
-    hint = 'add a budget without schedule and reasons, such as nodes: "10%"'
-    yield _warning(pool.position_of("budgets"), "budget-hole", message, hint)
+    for hole in holes(pool.disruption.budgets):
+        named = ", ".join(reason.value for reason in hole.reasons)
+        message = f"no budget of {pool.name} limits {named} {hole.when}: any number of its nodes may go at once"
+        hint = 'add a budget without schedule and reasons, such as nodes: "10%"'
+        yield _warning(pool.position_of("budgets"), "budget-hole", message, hint)

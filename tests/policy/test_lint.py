@@ -14,7 +14,7 @@ from engine.model.environment import Pricing
 from engine.model.policy import Budget, Disruption, Policy
 from engine.model.reason import DisruptionReason
 from engine.observe.catalog_source import read_catalog_data
-from engine.policy.budget_holes import unlimited_reasons
+from engine.policy.budget_holes import holes
 from engine.policy.lint import lint
 from tests.policy.texts import CLASS, POOL, added, policy_of
 
@@ -234,18 +234,59 @@ HOURS = timedelta(hours=1)
     ],
 )
 def test_times_without_any_budget_are_found(budgets: list[Budget], unlimited: tuple[DisruptionReason, ...]) -> None:
-    assert unlimited_reasons(budgets) == unlimited
+    assert tuple(reason for hole in holes(budgets) for reason in hole.reasons) == unlimited
+
+
+MORNINGS = Budget(nodes=0, schedule="0 9 * * 1-5", duration=8 * HOURS)
+WEEKDAYS = Budget(nodes=1, schedule="0 6 * * 1", duration=114 * HOURS)
+WEEKEND = Budget(nodes=1, schedule="0 0 * * 6", duration=54 * HOURS)
+
+
+@pytest.mark.parametrize(
+    ("budgets", "when"),
+    [
+        ([WEEKDAYS], ["Sat 00:00 to Mon 06:00 UTC"]),
+        ([WEEKDAYS, WEEKEND], []),
+        (
+            [MORNINGS],
+            ["Mon 17:00 to Tue 09:00, Tue 17:00 to Wed 09:00, Wed 17:00 to Thu 09:00 UTC and 2 times more a week"],
+        ),
+        ([Budget(nodes=1, schedule="30 9 * * *", duration=8 * HOURS)], ["daily 17:30 to 09:30 UTC"]),
+        ([Budget(nodes=1, schedule="0 0 * * *", duration=8 * HOURS)], ["daily 08:00 to 00:00 UTC"]),
+        ([Budget(nodes=1, schedule="0 0 1 * *", duration=8 * HOURS)], ["outside the budgets' schedules"]),
+        ([], ["at any time"]),
+        ([Budget(nodes=1, reasons=(EMPTY,))], ["at any time"]),
+    ],
+)
+def test_a_hole_is_shown_on_the_calendar(budgets: list[Budget], when: list[str]) -> None:
+    assert [hole.when for hole in holes(budgets)] == when
+
+
+def test_reasons_with_different_holes_are_told_apart() -> None:
+    found = holes([WEEKDAYS, Budget(nodes=1, reasons=(DRIFTED,), schedule="0 0 * * 6", duration=54 * HOURS)])
+    assert [(hole.reasons, hole.when) for hole in found] == [((EMPTY, UNDERUTILIZED), "Sat 00:00 to Mon 06:00 UTC")]
 
 
 def test_a_pool_with_scheduled_budgets_only_is_told(catalog: Catalog) -> None:
     text = POOL.replace("consolidateAfter: 5m", "budgets: [{nodes: '0', schedule: '0 9 * * 1-5', duration: 8h}]")
     (found,) = lints(catalog, text)
     assert (found.rule, caret(found)[:7]) == ("budget-hole", "budgets")
-    assert "outside the budgets' schedules" in found.message
+    assert "limits Empty, Underutilized, Drifted Mon 17:00 to Tue 09:00" in found.message
+
+
+def test_case_45_a_list_of_budgets_that_are_all_shut_limits_nothing(catalog: Catalog) -> None:
+    """core#1866: what is limited on Monday morning alone is unlimited on Saturday; an always-on budget mends it."""
+    monday = "{nodes: '0', schedule: '0 9 * * 1-5', duration: 8h, reasons: [Underutilized]}"
+    others = "{nodes: '10%', reasons: [Empty, Drifted]}"
+    alone = POOL.replace("consolidateAfter: 5m", f"budgets: [{monday}, {others}]")
+    (found,) = lints(catalog, alone)
+    assert found.rule == "budget-hole"
+    assert "limits Underutilized Mon 17:00 to Tue 09:00" in found.message
+    assert lints(catalog, alone.replace("budgets: [", "budgets: [{nodes: '100%'}, ")) == []
 
 
 def test_karpenters_default_budget_has_no_hole() -> None:
-    assert unlimited_reasons(Disruption().budgets) == ()
+    assert holes(Disruption().budgets) == ()
 
 
 def test_labels_of_types_are_what_requirements_are_held_against(catalog: Catalog) -> None:
