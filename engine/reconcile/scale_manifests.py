@@ -125,8 +125,8 @@ def _json(part: Located) -> Any:
 
 
 def _place_of(message: str, item: ObjectFindings) -> Position:
-    """Where the field stands that a message names in its beginning, ``minReplicas is …``; else the object."""
-    path = message.partition(" is ")[0].split(".")
+    """Where the field stands that a message begins with, ``minReplicas is …``; else the object's name."""
+    path = message.split()[0].partition("[")[0].split(".")
     if len(path) > 1:
         return item.at(tuple(path))
     for part, _ in walk(item.root):

@@ -64,8 +64,9 @@ def _fake(finding: FakeScaling) -> tuple[str, str]:
         f"{workload} may scale to {goal}; {pools} {held}:"
         f" {counted(finding.pending, 'replica')} can only ever be Pending"
     )
-    lower = f"lower {_CEILING_FIELDS.get(workload.scaled_by, 'maxReplicas')} to {finding.held}"
-    return message, f"raise a pool's limits, in its file or in nodewright:limits, or {lower}"
+    raise_limits = "raise a pool's limits, in its file or in nodewright:limits"
+    ceiling = _CEILING_FIELDS.get(workload.scaled_by, "maxReplicas")
+    return message, f"{raise_limits}, or lower {ceiling} to {finding.held}" if finding.held else raise_limits
 
 
 def _limited(hold: PoolHold) -> str:
