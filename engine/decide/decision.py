@@ -18,6 +18,7 @@ from engine.decide.nominations import binding_differences, next_planned, nominat
 from engine.decide.options import Market
 from engine.decide.plan_hash import sealed
 from engine.decide.pools import pool_states, standing_nodes
+from engine.decide.requirement_rules import RequirementRules
 from engine.decide.room import existing_nodes
 from engine.model.catalog import Catalog
 from engine.model.document import DesiredDocument, Foundation, RemovalRecord, node_sets
@@ -46,9 +47,10 @@ def decide(snapshot: Snapshot, policy: Policy, catalog: Catalog, environment: En
     gone = tuple(removal.record.claim for removal in lost)
     learned = lessons(fleet, lost, brought, snapshot)
     waiting = fleet.waiting_pods
+    rules = RequirementRules(policy, catalog, environment, snapshot)
 
     def solved(pods: tuple[Pod, ...]) -> Solution:
-        return solve(_problem(fleet, brought, gone, learned, pods, snapshot, policy, catalog, environment))
+        return solve(_problem(fleet, brought, gone, learned, pods, rules, snapshot, policy, catalog, environment))
 
     solution = solved(waiting)
     movable = moving(fleet, brought, waiting, solution, solved)
@@ -70,7 +72,7 @@ def decide(snapshot: Snapshot, policy: Policy, catalog: Catalog, environment: En
         removals=leaving.removals,
         kept=leaving.kept,
         placements=tuple(sorted(solution.placements, key=lambda each: each.pod)),
-        unplaced=tuple(sorted(answers.unplaced, key=lambda each: each.pod)),
+        unplaced=tuple(sorted(rules.told(answers.unplaced, waiting), key=lambda each: each.pod)),
         base_shortfalls=tuple(sorted(answers.base_shortfalls, key=lambda each: each.node_pool)),
         limits=tuple(sorted(answers.limits, key=lambda each: (each.node_pool, each.resource))),
         usd_per_hour_before=total(claim.usd_per_hour for claim in published.claims) if published else total(()),
@@ -80,6 +82,7 @@ def decide(snapshot: Snapshot, policy: Policy, catalog: Catalog, environment: En
         ledger=next_ledger(learned, fleet, brought, known, document, planned, snapshot),
         nominations=nominations(solution.placements, waiting),
         binding_differences=binding_differences(fleet, snapshot),
+        verdicts=rules.verdicts(waiting),
         paused=environment.paused or snapshot.paused,
     )
     return sealed(plan, published)
@@ -91,6 +94,7 @@ def _problem(
     gone: tuple[str, ...],
     learned: Ledger,
     waiting: tuple[Pod, ...],
+    rules: RequirementRules,
     snapshot: Snapshot,
     policy: Policy,
     catalog: Catalog,
@@ -101,14 +105,16 @@ def _problem(
     wanted = bool(waiting) or any(standing.get(pool.name, 0) < pool.base_nodes for pool in policy.node_pools)
     market = Market(catalog, environment, snapshot, learned)
     existing = existing_nodes(fleet, brought, gone, snapshot, catalog) if wanted else ()
+    states = pool_states(fleet, brought, gone, policy, environment, market, learned, snapshot, with_options=wanted)
     return Problem(
         pods=waiting,
         existing=existing,
-        pools=pool_states(fleet, brought, gone, policy, environment, market, learned, snapshot, with_options=wanted),
+        pools=states,
         daemon_sets=snapshot.daemon_sets,
         caps=environment.caps,
         unavailable=learned.unavailable,
         reservations=reservations(waiting, existing, fleet, learned),
+        rulings=rules.rulings(waiting, states, existing),
     )
 
 
