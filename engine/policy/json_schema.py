@@ -19,7 +19,14 @@ from engine.policy.json_schema_texts import hover_text, text_of
 from engine.policy.node_class_schema import NodeClassPart
 from engine.policy.node_pool_schema import NodePoolPart
 from engine.policy.rules.calendar import CalendarPart
-from engine.policy.rules.parts import DisruptionBudgetPart, GuardrailPart, LimitRulePart, RequirementRulePart
+from engine.policy.rules.parts import (
+    DisruptionBudgetPart,
+    GuardrailPart,
+    LimitRulePart,
+    NodePoolMatchPart,
+    RequirementRulePart,
+    SelectorPart,
+)
 from engine.policy.schema import Part
 from engine.policy.shapes import Shape, shape_of
 
@@ -30,6 +37,15 @@ ALL = "all"
 Json = dict[str, typing.Any]
 
 _DEFINITIONS = "#/$defs/"
+# Parts that may be written in short: a list of pools is their names, a plain map of labels is matchLabels.
+_IN_SHORT: Mapping[type[Part], Json] = {
+    NodePoolMatchPart: {"type": "array", "items": {"type": "string"}},
+    SelectorPart: {
+        "type": "object",
+        "propertyNames": {"not": {"enum": ["matchLabels", "matchExpressions"]}},
+        "additionalProperties": {"type": "string"},
+    },
+}
 _PLAIN_TYPES: Mapping[object, str] = {str: "string", bool: "boolean", int: "integer", float: "number"}
 
 
@@ -153,7 +169,8 @@ def _referred(part: type[Part], definitions: Json) -> Json:
     name = part.__name__
     if name not in definitions:
         definitions[name] = {}
-        definitions[name] = _of_part(part, definitions)
+        whole = _of_part(part, definitions)
+        definitions[name] = {"anyOf": [whole, _IN_SHORT[part]]} if part in _IN_SHORT else whole
     return {"$ref": f"{_DEFINITIONS}{name}"}
 
 

@@ -14,8 +14,8 @@ from engine.policy.facts.spelling import spelled
 _BEGINNING = """\
 # What rules may read
 
-Made by `nodewright schema --markdown`; a test holds this file to it. It lists every part of a rule that holds CEL, every
-variable with its fields, and every function. `nodewright schema` shows the same on a screen.
+Made by `nodewright schema --markdown`; a test holds this file to it. It lists every part of a rule that holds CEL,
+every variable with its fields, and every function. `nodewright schema` shows the same on a screen.
 
 Every field listed here is always there, so nothing needs `has()`. What is open-ended, such as labels and requests, is a
 map, and reading a key that a map lacks is an error: write `'tier' in pod.labels && pod.labels['tier'] == 'gold'`. An
@@ -29,8 +29,8 @@ check` does.
 _OF_RECORDS = """\
 ## Fields
 
-*At most* is how many elements a loop over a list is reckoned to take; a longer list is not cut. In a policy test, a field
-that the test does not name is zero, empty or false, or what *in tests* says, or follows from fields that it names.
+*At most* is how many elements a loop over a list is reckoned to take; a longer list is not cut. In a policy test, a
+field that the test does not name is zero, empty or false, or what *in tests* says, or follows from what it names.
 """
 _OF_FUNCTIONS = """\
 ## Functions and operators
