@@ -54,12 +54,15 @@ class PassFacts:
     def cluster(self) -> Facts:
         return cluster_facts(self._environment, self._snapshot)
 
-    def bound(self, variables: Iterable[str], rule: Rule, pod: Pod, pool: str) -> Mapping[str, Bound]:
-        """These variables of a requirement rule, the instance type apart, as it would read them."""
+    def bound(self, variables: Iterable[str], rule: Rule, pod: Pod | None, pool: str) -> Mapping[str, Bound]:
+        """These variables of a rule, as it would read them: what is a pass's, a pool's or a pod's.
+
+        ``pod`` and ``pool`` may be missing where they are not asked for.
+        """
         return {variable: self._bind(variable, rule, pod, pool) for variable in sorted(variables)}
 
-    def _bind(self, variable: str, rule: Rule, pod: Pod, pool: str) -> Bound:
-        if variable == "pod":
+    def _bind(self, variable: str, rule: Rule, pod: Pod | None, pool: str) -> Bound:
+        if variable == "pod" and pod is not None:
             if self._pod is None or self._pod[0] is not pod:
                 self._pod = (pod, self._engine.bind(POD, pod_facts(pod, self._snapshot.taken_at)))
             return self._pod[1]
@@ -83,4 +86,4 @@ class PassFacts:
             case "now":
                 return Scalar.TIMESTAMP, self._snapshot.taken_at
             case _:
-                raise LookupError(f"a requirement rule reads no {variable}")
+                raise LookupError(f"{rule.name} was asked without the {variable} that it reads")
