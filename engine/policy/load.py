@@ -45,21 +45,20 @@ def load_policy(files: Sequence[tuple[str, bytes]], environment: Environment | N
     pools: list[PoolRead] = []
     classes: list[ClassRead] = []
     unread: list[str] = []
-    pool_names: set[str] = set()
+    unread_pools: list[str] = []
     rule_files = RuleFiles(findings)
     for item in _objects(files, findings):
         version = _version_of(item)
         if version is None:
             continue
-        kind = text_at(item.root, ("kind",)) or ""
+        kind, name = text_at(item.root, ("kind",)) or "", text_at(item.root, ("metadata", "name")) or ""
         if kind in OUR_KINDS:
             rule_files.add(item, kind)
         elif kind == _POOL:
-            pool_names.add(text_at(item.root, ("metadata", "name")) or "")
             pool = read_node_pool(item, version, environment)
             pools += [pool] if pool is not None else []
+            unread_pools += [name] if pool is None else []
         elif kind == _CLASS:
-            name = text_at(item.root, ("metadata", "name")) or ""
             node_class = read_node_class(item, version)
             classes += [node_class] if node_class is not None else []
             unread += [name] if node_class is None else []
@@ -74,7 +73,7 @@ def load_policy(files: Sequence[tuple[str, bytes]], environment: Environment | N
     policy = Policy(
         node_pools=tuple(sorted((read.pool for read in pools), key=lambda pool: pool.name)),
         node_classes=tuple(sorted(node_classes, key=lambda node_class: node_class.name)),
-        rules=rule_files.rules(pool_names, environment),
+        rules=rule_files.rules([read.pool for read in pools], unread_pools, environment),
         windows=rule_files.windows(),
         cel_engine=environment.cel_engine if environment is not None else DEFAULT_ENGINE,
     )

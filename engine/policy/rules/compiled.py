@@ -19,6 +19,7 @@ from engine.model.rule import (
     LimitRule,
     RequirementRule,
     RuleKind,
+    Selection,
 )
 from engine.policy.cel.engines import engine_named
 from engine.policy.cel.port import Bound, CelEngine, DoesNotCompile, Program
@@ -50,10 +51,7 @@ class CompiledRule:
 
     def matches_pool(self, pool: NodePool) -> bool:
         """Whether ``match`` selects the pool, by name and by its nodes' labels."""
-        match = self.rule.match
-        if match.node_pools and pool.name not in match.node_pools:
-            return False
-        return all(each.admits(pool.labels.get(each.key)) for each in match.node_pool_labels)
+        return selects(self.rule.match, pool)
 
     def applies(self, facts: Mapping[str, Bound]) -> bool:
         """Whether all matchConditions hold. One that errs counts as matched: an error never switches a rule off."""
@@ -66,6 +64,13 @@ class CompiledRule:
         if isinstance(text, str) and 0 < len(text.encode()) <= _LONGEST_MESSAGE:
             return text
         return self.rule.message
+
+
+def selects(match: Selection, pool: NodePool) -> bool:
+    """Whether a rule with this match is about the pool."""
+    if match.node_pools and pool.name not in match.node_pools:
+        return False
+    return all(each.admits(pool.labels.get(each.key)) for each in match.node_pool_labels)
 
 
 @frozen(eq=False)

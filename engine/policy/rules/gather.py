@@ -9,12 +9,14 @@ from attrs import evolve
 
 from engine.model.diagnostic import Position
 from engine.model.environment import Environment
+from engine.model.policy import NodePool
 from engine.model.rule import AnyRule, DisruptionBudget, Enforcement, ParameterValue, RuleKind, Window
 from engine.policy.findings import Findings, ObjectFindings, did_you_mean
 from engine.policy.located import text_at
 from engine.policy.rules.calendar import read_calendar
+from engine.policy.rules.compiled import selects
 from engine.policy.rules.parameters import PARAMS
-from engine.policy.rules.read import VARIABLES, RuleRead, pool_position, read_rule
+from engine.policy.rules.read import VARIABLES, RuleRead, pool_position, pool_selector_position, read_rule
 
 CALENDAR, POLICY_TEST = "Calendar", "PolicyTest"
 RULE_KINDS = tuple(kind.value for kind in RuleKind)
@@ -65,16 +67,18 @@ class RuleFiles:
             first.setdefault(window.name, window)
         return tuple(first[name] for name in sorted(first))
 
-    def rules(self, node_pools: Collection[str], environment: Environment | None) -> tuple[AnyRule, ...]:
+    def rules(
+        self, node_pools: Sequence[NodePool], unread_pools: Collection[str], environment: Environment | None
+    ) -> tuple[AnyRule, ...]:
         """The rules in name order, with the environment's values and enforcement. What is wrong is told.
 
-        ``node_pools`` are the names of all pools that the files hold, readable or not.
+        ``unread_pools`` are names of pools that are there and could not be read.
         """
         self._check_names()
         self._check_stack(environment)
         windows = self.window_names
         for read in self._rules:
-            self._check_pools(read, node_pools)
+            self._check_pools(read, node_pools, unread_pools)
             if isinstance(read.rule, DisruptionBudget):
                 self._check_windows(read, read.rule.windows, windows)
         settled = [_settled(read, environment) for read in self._rules]
@@ -93,12 +97,18 @@ class RuleFiles:
                 _duplicate("rule", name, first[name], read.rule.position, self._findings)
             first.setdefault(name, read.rule.position)
 
-    def _check_pools(self, read: RuleRead, node_pools: Collection[str]) -> None:
-        for index, name in enumerate(read.rule.match.node_pools):
-            if name not in node_pools:
+    def _check_pools(self, read: RuleRead, pools: Sequence[NodePool], unread: Collection[str]) -> None:
+        match, names = read.rule.match, {*(pool.name for pool in pools), *unread}
+        for index, name in enumerate(match.node_pools):
+            if name not in names:
                 message = f"the rule {read.rule.name} matches the pool {name}, which no file defines"
-                position = pool_position(read, index)
-                self._findings.error(position, "unknown-node-pool", message, did_you_mean(name, node_pools))
+                self._findings.error(
+                    pool_position(read, index), "unknown-node-pool", message, did_you_mean(name, names)
+                )
+        if match.node_pool_labels and not unread and not any(selects(match, pool) for pool in pools):
+            message = f"the labels that {read.rule.name} asks for are those of no pool's nodes, so it says nothing"
+            hint = "they stand in a pool under spec.template.metadata.labels"
+            self._findings.warning(pool_selector_position(read), "matches-nothing", message, hint)
 
     def _check_windows(self, read: RuleRead, named: Sequence[str], known: Collection[str]) -> None:
         for index, name in enumerate(named):

@@ -118,7 +118,7 @@ class Structure:
         if before is None or before.kind is not TokenKind.NAME:
             # Parentheses around a path, or around something whose type cannot be told.
             is_path = all(
-                token.kind is TokenKind.NAME or token.text == "." for token in self._between(opening, closing)
+                token.kind is TokenKind.NAME or token.text in (".", ".?") for token in self._between(opening, closing)
             )
             return self.type_ending_at(closing - 1, scope) if is_path else Unknown()
         if before.follows_dot and before.text in MACROS:
@@ -150,7 +150,7 @@ def _pairs(tokens: Sequence[Token]) -> Iterator[tuple[int, int]]:
     """(closing, opening) of each pair of brackets."""
     open_: list[int] = []
     for index, token in enumerate(tokens):
-        if token.kind is TokenKind.SYMBOL and token.text in _OPENING:
+        if token.kind is TokenKind.SYMBOL and token.text[0] in _OPENING:
             open_.append(index)
         elif token.kind is TokenKind.SYMBOL and token.text in _CLOSING and open_:
             yield index, open_.pop()

@@ -31,6 +31,7 @@ from engine.policy.rules.parts import (
     GuardrailSpecPart,
     LimitRulePart,
     LimitSpecPart,
+    PodMatchPart,
     RequirementRulePart,
     RequirementSpecPart,
     RuleSpecPart,
@@ -60,6 +61,7 @@ def read_rule(findings: ObjectFindings, kind: RuleKind) -> RuleRead | None:
     if document is None:
         return None
     spec: RuleSpecPart = document.spec
+    _check_match(spec, kind, findings)
     _check_names(spec.variables, VARIABLES, "variable", findings)
     _check_names(spec.match_conditions, ("spec", "matchConditions"), "condition", findings)
     envelope: dict[str, Any] = {
@@ -198,6 +200,16 @@ def _spell_out_match(findings: ObjectFindings) -> None:
             selector.fields, selector.key_places = {"matchLabels": labels}, {"matchLabels": selector.place}
 
 
+def _check_match(spec: RuleSpecPart, kind: RuleKind, findings: ObjectFindings) -> None:
+    """What a kind does not decide about, it cannot be narrowed to."""
+    if kind is RuleKind.GUARDRAIL and fields_at(findings.root, _MATCH) is not None:
+        message = "a Guardrail judges the plan as a whole, so match selects nothing"
+        findings.error_at_key(_MATCH, "no-effect", message, "remove it, and let the expression choose")
+    elif kind is RuleKind.DISRUPTION_BUDGET and spec.match.pods != PodMatchPart():
+        message = "a DisruptionBudget is about nodes, so match.pods selects nothing"
+        findings.error_at_key((*_MATCH, "pods"), "no-effect", message, "remove it, and let candidate read node.pods")
+
+
 def _selection(spec: RuleSpecPart, findings: ObjectFindings) -> Selection:
     match = spec.match
     return Selection(
@@ -223,3 +235,8 @@ def _requirements(selector: SelectorPart, path: Path, findings: ObjectFindings) 
 def pool_position(read: RuleRead, index: int) -> Position:
     """Where the rule names a node pool."""
     return read.findings.at((*_MATCH, "nodePools", "names", index))
+
+
+def pool_selector_position(read: RuleRead) -> Position:
+    """Where the rule selects node pools by label."""
+    return read.findings.at_key((*_MATCH, "nodePools", "selector"))

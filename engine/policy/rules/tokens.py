@@ -1,12 +1,13 @@
-"""The tokens of a CEL text, as far as expansion and lints need them. The engines parse; this only finds the words."""
+"""The tokens of a CEL text as expansion and lints see them: which names are variables', and what is left open."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from enum import Enum
 
 from attrs import frozen
+
+from engine.policy.cel.tokens import tokens_of as lexemes_of
 
 
 class TokenKind(str, Enum):
@@ -29,33 +30,18 @@ class Token:
     follows_dot: bool = False
 
 
-# Lexis: google/cel-spec, doc/langdef.md, Syntax.
-_TOKEN = re.compile(
-    r"""
-    (?P<skip> \s+ | //[^\n]* )
-    | (?P<text> [rR][bB]?(?:"{3}[\s\S]*?"{3} | '{3}[\s\S]*?'{3} | "[^"\n]*" | '[^'\n]*')
-        | [bB][rR](?:"{3}[\s\S]*?"{3} | '{3}[\s\S]*?'{3} | "[^"\n]*" | '[^'\n]*')
-        | [bB]?(?:"{3}(?:\\[\s\S]|[^\\])*?"{3} | '{3}(?:\\[\s\S]|[^\\])*?'{3}
-        | "(?:\\.|[^"\\\n])*" | '(?:\\.|[^'\\\n])*') )
-    | (?P<name> [A-Za-z_][A-Za-z0-9_]* | `[^`\n]*` )
-    | (?P<number> [0-9][0-9A-Za-z_]*(?:\.[0-9]+(?:[eE][-+]?[0-9]+)?)? | \.[0-9]+ )
-    | (?P<unclosed> ["'`] )
-    | (?P<symbol> && | \|\| | [=!<>]= | . )
-    """,
-    re.VERBOSE | re.DOTALL,
-)
+_KINDS = {"word": TokenKind.NAME, "text": TokenKind.TEXT, "number": TokenKind.NUMBER, "sign": TokenKind.SYMBOL}
+_QUOTES = ("'", '"', "`")
 _CLOSING = {")": "(", "]": "[", "}": "{"}
 
 
 def tokens_of(source: str) -> tuple[Token, ...]:
     """All tokens; white space and comments are left out."""
     found: list[Token] = []
-    for match in _TOKEN.finditer(source):
-        kind = match.lastgroup or "skip"
-        if kind != "skip":
-            # A bool, since `.` and `?.` alone stand before a field.
-            follows_dot = kind == "name" and bool(found) and found[-1].text == "."
-            found.append(Token(TokenKind(kind), match[0], match.start(), match.end(), follows_dot))
+    for lexeme in lexemes_of(source):
+        kind = TokenKind.UNCLOSED if lexeme.text in _QUOTES else _KINDS[lexeme.kind]
+        follows_dot = kind is TokenKind.NAME and bool(found) and found[-1].text in (".", ".?")
+        found.append(Token(kind, lexeme.text, lexeme.start, lexeme.end, follows_dot))
     return tuple(found)
 
 
@@ -67,9 +53,9 @@ def first_unbalanced(tokens: Sequence[Token]) -> Token | None:
             return token
         if token.kind is not TokenKind.SYMBOL:
             continue
-        if token.text in _CLOSING.values():
+        if token.text[0] in _CLOSING.values():
             open_.append(token)
-        elif token.text in _CLOSING and (not open_ or open_.pop().text != _CLOSING[token.text]):
+        elif token.text in _CLOSING and (not open_ or open_.pop().text[0] != _CLOSING[token.text]):
             return token
     return open_[0] if open_ else None
 
