@@ -18,6 +18,7 @@ from cattrs.strategies import configure_tagged_union
 from engine.model.money import UsdPerHour
 from engine.model.quantity import Resources
 from engine.model.refusal import Refusal, StayReason
+from engine.model.rule import AnyRule, ParameterValue
 
 T = TypeVar("T")
 
@@ -42,6 +43,12 @@ def _price(text: str) -> UsdPerHour:
     return UsdPerHour(int(Decimal(text) * 1_000_000))
 
 
+def _parameter(value: object) -> ParameterValue:
+    if not isinstance(value, ParameterValue):
+        raise TypeError(f"{value!r} is no bool, number or string")
+    return value
+
+
 def _code(kind: type[Any]) -> str:
     code: str = kind.code
     return code
@@ -58,6 +65,8 @@ def _converter() -> Converter:
         (UsdPerHour, _dollars, lambda text, _: _price(text)),
         (Resources, dict, lambda amounts, _: Resources(amounts)),
     ]
+    # JSON keeps the four apart by itself.
+    converter.register_structure_hook(ParameterValue, lambda value, _: _parameter(value))
     for kind, unstructure, structure in pairs:
         converter.register_unstructure_hook(kind, unstructure)
         converter.register_structure_hook(kind, structure)
@@ -67,6 +76,7 @@ def _converter() -> Converter:
     for union in (Refusal, StayReason):
         # Each class knows its stable code; that, not a Python name, goes into files and to programs.
         configure_tagged_union(union, converter, tag_name="code", tag_generator=_code)
+    configure_tagged_union(AnyRule, converter, tag_name="kind")
     for kind in (*get_args(Refusal), *get_args(StayReason)):
         _unstructure_with_code(converter, kind)
     return converter

@@ -12,8 +12,10 @@ from engine.model.environment import NetworkMode
 from engine.model.money import UsdPerHour
 from engine.model.plan import Unplaced
 from engine.model.pod import PodKey
+from engine.model.policy import Policy
 from engine.model.refusal import GpuPoolClosed, LimitReached, LostOffering, OfferingsUnavailable, PoolRefusal
 from engine.model.snapshot import Snapshot
+from tests.policy.rules.rule_texts import RULES, load_rules
 
 NOON = datetime(2026, 11, 30, 12, 0, tzinfo=UTC)
 FOUNDATION = Foundation(NetworkMode.OWNED, "10.0.0.0/16", {"b": "2", "a": "1"}, {}, (), (), ())
@@ -73,3 +75,22 @@ def test_a_field_of_a_newer_version_is_refused_rather_than_lost() -> None:
 
     with pytest.raises(UnreadableValue, match="lanes"):
         from_json(DesiredDocument, stored)
+
+
+def test_rules_of_every_kind_keep_their_kind_and_their_parameters_types_through_storage() -> None:
+    policy = load_rules(*RULES.values())
+
+    read = from_json(Policy, canonical_json(policy))
+
+    assert read == policy
+    assert [(type(rule), repr(rule.params)) for rule in read.rules] == [
+        (type(rule), repr(rule.params)) for rule in policy.rules
+    ]
+    assert {rule.kind.value for rule in read.rules} == set(RULES)
+
+
+def test_a_parameter_that_is_no_single_value_is_refused() -> None:
+    stored = canonical_json(load_rules(RULES["LimitRule"])).replace(b'"day":8', b'"day":[8]')
+
+    with pytest.raises(UnreadableValue, match=r"\[8\] is no bool, number or string"):
+        from_json(Policy, stored)

@@ -89,7 +89,9 @@ INSTANCE_TYPE = Record(
             "zones", ListOf(_STRING, MOST_ZONES), "The zones where it is sold at this capacity type, in order."
         ),
         RecordField("capacityType", _STRING, "`on-demand`, `spot` or `reserved`."),
-        RecordField("price", _DOUBLE, "Dollars an hour in the cheapest of the zones, the node's volumes included."),
+        RecordField(
+            "price", _DOUBLE, "Dollars an hour of the instance, without volumes, in the cheapest of the zones."
+        ),
         RecordField("labels", MapOf(_STRING), "The well-known labels of the type, as Karpenter gives them."),
     ),
     "An instance type at one capacity type.",
