@@ -78,7 +78,7 @@ def _toleration(toleration: Toleration) -> Facts:
 def instance_type_facts(
     kind: InstanceType, capacity_type: str, usd_per_hour: UsdPerHour, zones: Sequence[str]
 ) -> Facts:
-    """INSTANCE_TYPE. ``usd_per_hour`` is the instance's, without volumes, in the cheapest of ``zones``, where it is sold."""
+    """INSTANCE_TYPE. ``usd_per_hour`` is the instance's, without volumes, in the cheapest of its ``zones``."""
     family, _, size = kind.name.partition(".")
     told = kind.labels
     return {
