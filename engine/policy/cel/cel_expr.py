@@ -28,7 +28,7 @@ from engine.policy.cel.outcomes import error_pointer, observed_parts
 from engine.policy.cel.port import Answer, Bound, DoesNotCompile, Observed, Plain
 from engine.policy.cel.reads import reads_of
 from engine.policy.cel.source_tree import Node, source_tree
-from engine.policy.cel.types import CelType, Record, Scalar
+from engine.policy.cel.types import CelType, Scalar
 from engine.policy.cel.written import written_problems
 
 
@@ -52,7 +52,7 @@ class CelExprEngine:
         program = read_checked(expression.serialize())
         tree = source_tree(source, program)
         parts = LibraryParts(environment.library, program, self.messages.anywhere, told)
-        problems = written_problems(tree, variables, parts)
+        problems = written_problems(tree, variables, lambda node: parts.outcome(node, {}))
         of_type = [each for each in wanted if checked == CEL_TYPES[each]]
         if not of_type:
             problems = (*problems, result_problem(worded(checked.name(), self.messages.records).lower(), wanted))
@@ -62,7 +62,7 @@ class CelExprEngine:
 
     def bind(self, type_: CelType, plain: Plain) -> Bound:
         """A protobuf message for a record; see `RecordMessages`."""
-        bound: Bound = self.messages.intake(type_)(plain, type_.name if isinstance(type_, Record) else "the fact")
+        bound: Bound = self.messages.intakes.take(type_, plain)
         return bound
 
     def environment(self, variables: Mapping[str, CelType]) -> Environment:

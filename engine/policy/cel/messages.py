@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from cel_expr_python import cel
 from google.protobuf import descriptor_pb2, descriptor_pool, duration_pb2, message_factory, timestamp_pb2
 
+from engine.policy.cel.intake import Intakes
 from engine.policy.cel.types import CelType, ListOf, MapOf, Record, Scalar
 
 PACKAGE = "nodewright"
@@ -32,7 +33,6 @@ _CHECKED_AS = {
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
-_INT_BOUND = 2**63
 
 _EXTENSIONS = """\
 name: nodewright
@@ -44,9 +44,6 @@ extensions:
 - name: two-var-comprehensions
 """
 """Not ``lists``: ``lists.range`` of a large number takes all memory."""
-
-Intake = Callable[[Any, str], Any]
-"""Takes a plain value in; the text is its path, for the error."""
 
 
 class RecordMessages:
@@ -62,11 +59,12 @@ class RecordMessages:
         self._configuration = cel.NewEnvConfigFromYaml(_EXTENSIONS)
         self._names: dict[Record, str] = {}
         self._records: dict[str, Record] = {}
-        self._intakes: dict[CelType, Intake] = {
-            **_SCALAR_INTAKES,
-            Scalar.DURATION: _duration_intake(self._message_class("google.protobuf.Duration")),
-            Scalar.TIMESTAMP: _timestamp_intake(self._message_class("google.protobuf.Timestamp")),
-        }
+        self._duration = self._message_class("google.protobuf.Duration")
+        self._timestamp = self._message_class("google.protobuf.Timestamp")
+        self.intakes = Intakes(
+            scalars={Scalar.DURATION: self.anywhere, Scalar.TIMESTAMP: self.anywhere},
+            records=lambda record: self._message_class(self.name_of(record)),
+        )
         self._batches: dict[Record, Any] = {}
 
     def checked_as(self, type_: CelType) -> Any:
@@ -88,9 +86,13 @@ class RecordMessages:
     def anywhere(self, value: Any) -> Any:
         """The value as the library takes it in any place: a timedelta or datetime only does where one is declared."""
         if isinstance(value, timedelta):
-            return self._intakes[Scalar.DURATION](value, "")
+            micros = value // _MICROSECOND
+            seconds, rest = divmod(abs(micros), 1_000_000)
+            sign = -1 if micros < 0 else 1
+            return self._duration(seconds=sign * seconds, nanos=sign * rest * 1000)
         if isinstance(value, datetime):
-            return self._intakes[Scalar.TIMESTAMP](value, "")
+            seconds, rest = divmod((value - _EPOCH) // _MICROSECOND, 1_000_000)
+            return self._timestamp(seconds=seconds, nanos=rest * 1000)
         return value
 
     @property
@@ -134,24 +136,6 @@ class RecordMessages:
             self._batches[record] = (batch, self._message_class(batch))
         found: tuple[str, Any] = self._batches[record]
         return found
-
-    def intake(self, type_: CelType) -> Intake:
-        """What takes plain values of the type in. It raises TypeError or ValueError, naming the path."""
-        if (known := self._intakes.get(type_)) is None:
-            known = self._intakes[type_] = self._new_intake(type_)
-        return known
-
-    def _new_intake(self, type_: CelType) -> Intake:
-        match type_:
-            case ListOf(element):
-                return _list_intake(self.intake(element))
-            case MapOf(value):
-                return _map_intake(self.intake(value))
-            case Record():
-                made = self._message_class(self.name_of(type_))
-                return _record_intake(made, type_, {each.name: self.intake(each.type) for each in type_.fields})
-            case Scalar():
-                raise AssertionError(f"{type_} has its intake from the start")
 
     def _message_class(self, name: str) -> Any:
         return message_factory.GetMessageClass(self.pool.FindMessageTypeByName(name))
@@ -213,108 +197,3 @@ def _records_in(type_: CelType) -> Sequence[Record]:
 def _refuse_nested(record: str, name: str, inner: CelType) -> None:
     if isinstance(inner, ListOf | MapOf):
         raise TypeError(f"field {name} of {record} is a list or map of lists or maps: put a record in between")
-
-
-def split_micros(micros: int) -> dict[str, int]:
-    """Microseconds as the fields of a protobuf Duration: both parts bear the sign."""
-    seconds, rest = divmod(abs(micros), 1_000_000)
-    sign = -1 if micros < 0 else 1
-    return {"seconds": sign * seconds, "nanos": sign * rest * 1000}
-
-
-def _wrong(path: str, expected: str, value: object) -> TypeError:
-    return TypeError(f"{path}: expected {expected}, got {type(value).__name__} {value!r:.80}")
-
-
-def _bool_intake(value: Any, path: str) -> bool:
-    if type(value) is not bool:
-        raise _wrong(path, "a bool", value)
-    return value
-
-
-def _int_intake(value: Any, path: str) -> int:
-    if isinstance(value, bool) or not isinstance(value, int):
-        raise _wrong(path, "an int", value)
-    if not -_INT_BOUND <= value < _INT_BOUND:
-        raise ValueError(f"{path}: {value} does not fit into 64 bits")
-    return value
-
-
-def _double_intake(value: Any, path: str) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise _wrong(path, "a double", value)
-    return float(value)
-
-
-def _string_intake(value: Any, path: str) -> str:
-    if not isinstance(value, str):
-        raise _wrong(path, "a string", value)
-    return str(value) if type(value) is str else str.__str__(value)
-
-
-def _duration_intake(made: Any) -> Intake:
-    def take(value: Any, path: str) -> Any:
-        if not isinstance(value, timedelta):
-            raise _wrong(path, "a timedelta", value)
-        return made(**split_micros(value // _MICROSECOND))
-
-    return take
-
-
-def _timestamp_intake(made: Any) -> Intake:
-    def take(value: Any, path: str) -> Any:
-        if not isinstance(value, datetime):
-            raise _wrong(path, "a datetime", value)
-        if value.tzinfo is None:
-            raise ValueError(f"{path}: {value!r} has no time zone")
-        seconds, micros = divmod((value - _EPOCH) // _MICROSECOND, 1_000_000)
-        return made(seconds=seconds, nanos=micros * 1000)
-
-    return take
-
-
-_SCALAR_INTAKES: Mapping[CelType, Intake] = {
-    Scalar.BOOL: _bool_intake,
-    Scalar.INT: _int_intake,
-    Scalar.DOUBLE: _double_intake,
-    Scalar.STRING: _string_intake,
-}
-
-
-def _list_intake(element: Intake) -> Intake:
-    def take(value: Any, path: str) -> list[Any]:
-        if isinstance(value, str | Mapping) or not isinstance(value, Sequence):
-            raise _wrong(path, "a list", value)
-        return [element(each, f"{path}[]") for each in value]
-
-    return take
-
-
-def _map_intake(inner: Intake) -> Intake:
-    def take(value: Any, path: str) -> dict[str, Any]:
-        if not isinstance(value, Mapping):
-            raise _wrong(path, "a map", value)
-        return {_string_intake(key, f"{path}, a key"): inner(each, path) for key, each in value.items()}
-
-    return take
-
-
-def _record_intake(made: Any, record: Record, fields: Mapping[str, Intake]) -> Intake:
-    names = fields.keys()
-    known = [(name, f"{record.name}.{name}", intake) for name, intake in fields.items()]
-
-    def take(value: Any, path: str) -> Any:
-        if not isinstance(value, Mapping):
-            raise _wrong(path, f"a record {record.name}", value)
-        if value.keys() != names:
-            raise ValueError(f"{path}: {_difference(record, set(names), set(value))}")
-        return made(**{name: intake(value[name], where) for name, where, intake in known})
-
-    return take
-
-
-def _difference(record: Record, expected: set[str], given: set[str]) -> str:
-    missing, unknown = sorted(expected - given), sorted(given - expected)
-    parts = [f"without {', '.join(missing)}"] if missing else []
-    parts += [f"with {', '.join(map(str, unknown))}, which it does not have"] if unknown else []
-    return f"a record {record.name} {' and '.join(parts)}"

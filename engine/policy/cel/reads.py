@@ -38,7 +38,7 @@ def _presence(node: Node, variables: Mapping[str, CelType], bound: frozenset[str
     if node.form is Form.PRESENCE:
         return _keyed(_resolved(node.parts[0], variables, bound), node.word)
     if node.form is Form.CALL and node.word == "@in":
-        return _keyed(_resolved(node.parts[1], variables, bound), _literal_text(node.parts[0]))
+        return _keyed(_resolved(node.parts[1], variables, bound), node.parts[0].text)
     return None
 
 
@@ -50,7 +50,7 @@ def _resolved(node: Node, variables: Mapping[str, CelType], bound: frozenset[str
     if node.form is Form.FIELD:
         return _step(_resolved(node.parts[0], variables, bound), node.word)
     if node.form is Form.CALL and node.word in _INDEXES:
-        return _step(_resolved(node.parts[0], variables, bound), _literal_text(node.parts[1]))
+        return _step(_resolved(node.parts[0], variables, bound), node.parts[1].text)
     return None
 
 
@@ -70,9 +70,3 @@ def _keyed(base: tuple[str, CelType] | None, key: str | None) -> str | None:
         return None
     path, type_ = base
     return f"{path}.{key}" if isinstance(type_, MapOf) and isinstance(type_.value, Scalar) else None
-
-
-def _literal_text(node: Node) -> str | None:
-    if node.form is Form.LITERAL and node.message.const_expr.WhichOneof("kind") == "string_value":
-        return str(node.message.const_expr.string_value)
-    return None

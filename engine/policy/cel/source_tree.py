@@ -33,7 +33,7 @@ class Node:
     ``word`` is a name, a field's name, a function or a loop's macro. Of a LOOP the first part is what it goes over and
     the others are evaluated at each turn, with ``variables`` set; of a BIND the second has the first as a name.
     ``pointer`` is where a caret points: at the key that was not there, the operator that erred.
-    ``message`` is the part as the library has it.
+    ``text`` is a text literal's value; ``message`` is the part as the library has it.
     """
 
     form: Form
@@ -44,6 +44,7 @@ class Node:
     pointer: int
     is_bool: bool
     record: str
+    text: str | None
     message: Any
 
     def walk(self) -> Iterator[Node]:
@@ -178,6 +179,7 @@ class _Reader:
             pointer=pointer,
             is_bool=type_ is not None and type_.primitive == BOOL_PRIMITIVE,
             record=type_.message_type if type_ is not None else "",
+            text=_text(message),
             message=message,
         )
 
@@ -199,3 +201,9 @@ class _Reader:
         while place > 1 and self._tokens.all[place - 1].text == "." and self._tokens.all[place - 2].kind == "word":
             place -= 2
         return self._tokens.all[place].start
+
+
+def _text(message: Any) -> str | None:
+    if message.WhichOneof("kind") == "const_expr" and message.const_expr.WhichOneof("kind") == "string_value":
+        return str(message.const_expr.string_value)
+    return None

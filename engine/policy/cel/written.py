@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
-from engine.policy.cel.cel_expr_parts import LibraryParts
+from engine.policy.cel.outcomes import Outcome
 from engine.policy.cel.port import Problem
 from engine.policy.cel.source_tree import Form, Node
 from engine.policy.cel.types import CelType
 
 
-def written_problems(tree: Node, variables: Mapping[str, CelType], parts: LibraryParts) -> tuple[Problem, ...]:
-    """Problems of a checked expression, in the order of the source."""
-    found = [problem for node in tree.walk() for problem in _problems(node, variables, parts)]
+def written_problems(
+    tree: Node, variables: Mapping[str, CelType], alone: Callable[[Node], Outcome]
+) -> tuple[Problem, ...]:
+    """Problems of a checked expression, in the order of the source. ``alone`` evaluates a part without any facts."""
+    found = [problem for node in tree.walk() for problem in _problems(node, variables, alone)]
     return tuple(sorted(found, key=lambda each: each.offset))
 
 
-def _problems(node: Node, variables: Mapping[str, CelType], parts: LibraryParts) -> Iterator[Problem]:
+def _problems(node: Node, variables: Mapping[str, CelType], alone: Callable[[Node], Outcome]) -> Iterator[Problem]:
     if node.form is Form.PRESENCE and node.parts[0].record:
         yield Problem(
             node.span.start,
@@ -30,6 +32,6 @@ def _problems(node: Node, variables: Mapping[str, CelType], parts: LibraryParts)
                 node.pointer, "cel-hidden-name", f"this loop's {name} hides the variable {name}", "name it otherwise"
             )
     if node.form is Form.CALL and node.parts and all(part.form is Form.LITERAL for part in node.parts):
-        outcome = parts.outcome(node, {})
+        outcome = alone(node)
         if outcome.answer is not None and outcome.answer.error:
             yield Problem(node.pointer, "cel-always-errs", f"this always errs: {outcome.answer.error}")
