@@ -63,7 +63,8 @@ class RequirementRules:
     def _with_message(self, each: PoolRefusal, pod: Pod) -> PoolRefusal:
         if self._eligibility is None or not isinstance(each.refusal, RuleForbids):
             return each
-        message = self._eligibility.message(each.refusal.rule, pod, each.node_pool)
+        instance_type, _, capacity_type = each.refusal.example.partition("/")
+        message = self._eligibility.message(each.refusal.rule, pod, each.node_pool, (instance_type, capacity_type))
         return evolve(each, refusal=evolve(each.refusal, message=message))
 
 

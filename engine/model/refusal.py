@@ -176,7 +176,8 @@ class RuleForbids:
     """Requirement rules leave none of the ``types`` instance types that would fit; ``rule`` removed the last of them.
 
     ``message`` is that rule's. Of the types, ``errors`` went because a rule could not be evaluated: ``sample`` is what
-    one of these came to, empty when there is none.
+    one of these came to, empty when there is none. ``example`` is the cheapest that ``rule`` removed, as
+    TYPE/CAPACITY-TYPE.
     """
 
     code: ClassVar[str] = "rule-forbids"
@@ -185,6 +186,7 @@ class RuleForbids:
     types: int
     errors: int = 0
     sample: str = ""
+    example: str = ""
 
 
 @frozen

@@ -205,21 +205,27 @@ def _rule_refusal(pod_class: PodClass, pool: PoolOffers) -> Refusal | None:
 
     None: a type is left.
     """
-    bars = [
-        (kind.instance_type.name, pod_class.rulings.bar(pool.name, kind.type_at)) for kind, _ in pool.holding(pod_class)
-    ]
-    barred = [(name, bar) for name, bar in bars if bar is not None]
+    bars = [(kind, pod_class.rulings.bar(pool.name, kind.type_at)) for kind, _ in pool.holding(pod_class)]
+    barred = [(kind, bar) for kind, bar in bars if bar is not None]
     if not barred or len(barred) < len(bars):
         return None
     decisive = max((bar for _, bar in barred), key=lambda bar: bar.rule)
-    erred = sorted((name, bar.error) for name, bar in barred if bar.error)
+    example = min((kind for kind, bar in barred if bar.rule == decisive.rule), key=_cheapest_first)
+    erred = sorted((kind.instance_type.name, bar.error) for kind, bar in barred if bar.error)
     return RuleForbids(
         rule=decisive.rule,
         message=decisive.message,
-        types=len({name for name, _ in barred}),
+        types=len({kind.instance_type.name for kind, _ in barred}),
         errors=len({name for name, _ in erred}),
         sample=erred[0][1] if erred else "",
+        example="/".join(example.type_at),
     )
+
+
+def _cheapest_first(kind: Kind) -> tuple[bool, int, tuple[object, ...]]:
+    """Kinds without a price last."""
+    price = kind.usd_per_hour
+    return price is None, price.micros if price is not None else 0, kind.order
 
 
 def _min_values_refusal(pod_class: PodClass, pool: PoolOffers) -> Refusal | None:

@@ -159,12 +159,14 @@ def test_a_pod_that_rules_leave_no_type_hears_which_rule_removed_the_last_of_how
         )
     )
     refusal = why(solved([pod("one", gpu=1)], {"one": found}))
-    assert refusal == RuleForbids("z-last", "the last word", types=3, errors=1, sample="no such key")
+    assert refusal == RuleForbids(
+        "z-last", "the last word", types=3, errors=1, sample="no such key", example="g5.12xlarge/on-demand"
+    )
 
 
 def test_only_types_that_would_fit_count() -> None:
     refusal = why(solved([pod("one", gpu=2)], {"one": bars("g5.12xlarge", "g5.2xlarge", "g5.xlarge")}))
-    assert refusal == RuleForbids("floor", "too small", types=1)
+    assert refusal == RuleForbids("floor", "too small", types=1, example="g5.12xlarge/on-demand")
 
 
 def test_what_does_not_fit_anyhow_is_no_rules_doing() -> None:

@@ -124,11 +124,10 @@ class Eligibility:
         found = (self._effect(asked, list(counts.values())) for asked in self._asked)
         return tuple(effect for effect in found if effect.types)
 
-    def message(self, rule: str, pod: Pod, pool: str) -> str:
-        """What a rule has to say of a pod that it leaves no type of a pool; asked of the first type that it bars."""
+    def message(self, rule: str, pod: Pod, pool: str, type_at: TypeAt) -> str:
+        """What a rule has to say of a type that it bars: its message expression, or its message where that errs."""
         asked = next(each for each in self._asked if each.rule.name == rule)
-        barred = [type_at for type_at, bar in self.ruling(pod, pool).bars if bar.rule == rule]
-        return self._told(asked, pod, pool, barred[0]) if barred else asked.rule.message
+        return asked.compiled.told(self._facts_with(asked, pod, pool, type_at))
 
     def verdicts(self, pod: Pod, pool: str, instance_type: str, capacity_type: str) -> tuple[RuleVerdict, ...]:
         """What each rule that is about the pod and the pool says of one type, in the order of their names.
@@ -212,9 +211,6 @@ class Eligibility:
             kept = {} if asked.reads_time else self._book.shelf(asked.rule.name, types)
             self._shelves[name] = _Shelf(types, kept)
         return self._shelves[name]
-
-    def _told(self, asked: AskedRule, pod: Pod, pool: str, type_at: TypeAt) -> str:
-        return asked.compiled.told(self._facts_with(asked, pod, pool, type_at))
 
     def _facts_with(self, asked: AskedRule, pod: Pod, pool: str, type_at: TypeAt) -> Mapping[str, Bound]:
         facts = self._facts.bound(asked.told_variables - {TYPES}, asked.rule, pod, pool)

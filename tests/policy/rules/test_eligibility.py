@@ -228,7 +228,7 @@ def test_the_message_is_made_of_the_pod_that_is_refused() -> None:
     floor = rule("floor", at_least(80), told=told)
     asked = eligibility(bundle(floor))
     assert asked.rulings([labelled("a")])[labelled("a").key] is asked.rulings([labelled("b")])[labelled("b").key]
-    assert asked.message("floor", labelled("b"), "gpu") == "b may not have g5.12xlarge"
+    assert asked.message("floor", labelled("b"), "gpu", ("g5.xlarge", "spot")) == "b may not have g5.xlarge"
 
 
 def test_verdicts_tell_of_each_rule_about_the_pod_whether_it_applies_and_what_it_came_to() -> None:
