@@ -29,6 +29,9 @@ class Findings:
     def has_errors(self) -> bool:
         return any(found.severity is Severity.ERROR for found in self._found)
 
+    def has_errors_in(self, file: str) -> bool:
+        return any(found.severity is Severity.ERROR and found.position.file == file for found in self._found)
+
     def raise_errors(self) -> None:
         """Raises InvalidInput with all findings when one of them is an error."""
         if self.has_errors:

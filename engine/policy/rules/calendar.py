@@ -25,6 +25,8 @@ from engine.policy.shapes import shaped, text_like
 WINDOWS: Path = ("spec", "windows")
 _LONGEST = timedelta(days=366)
 _ZONE_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_+/-]{0,63}")
+# Names that many machines' time zone folders have beside IANA's.
+_THIS_MACHINES_OWN = {"localtime", "posixrules"}
 _ANY_DAY = datetime(2026, 1, 1, tzinfo=UTC)
 
 
@@ -53,7 +55,7 @@ def _never_fires(line: str) -> str:
 
 @cache
 def _time_zones() -> frozenset[str]:
-    return frozenset(zoneinfo.available_timezones())
+    return frozenset(zoneinfo.available_timezones()) - _THIS_MACHINES_OWN
 
 
 @shaped(text_like(_ZONE_NAME.pattern))

@@ -204,16 +204,21 @@ class _Compiling:
         return ""
 
     def _tell_unused(self) -> None:
-        """A variable that nobody reads is not checked either, so it may not stay."""
+        """A variable that nobody reads is not checked either, so it may not stay.
+
+        While something else is wrong in the file, nobody can say what would be read.
+        """
+        if self._findings.has_errors_in(self._rule.position.file):
+            return
+        for name in self._rule.params:
+            if not self._params_read & {name, "*"}:
+                message = f"nothing in the rule reads the parameter {name}, so its value has no effect"
+                self._findings.warning(self._rule.position, "unused-param", message, f"read it as params.{name}")
         for variable in self._rule.variables:
-            if self._is_whole and variable.name in self._expander.unused():
+            if variable.name in self._expander.unused():
                 position = variable.expression.position
                 message = f"nothing reads the variable {variable.name}"
                 self._tell(position, "unused-variable", message, f"read it as variables.{variable.name}, or remove it")
-        for name in self._rule.params:
-            if self._is_whole and not self._params_read & {name, "*"}:
-                message = f"nothing in the rule reads the parameter {name}, so its value has no effect"
-                self._findings.warning(self._rule.position, "unused-param", message, f"read it as params.{name}")
 
     def _tell(self, position: Position, rule: str, message: str, hint: str) -> None:
         self._is_whole = False
