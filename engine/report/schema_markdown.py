@@ -23,8 +23,8 @@ error is never taken for a value.
 
 For completion and hover texts in an editor, put the JSON Schema of all kinds into a file with
 `nodewright schema all > .nodewright/policy.schema.json`, and begin a policy file with
-`# yaml-language-server: $schema=PATH-TO-IT`. An editor knows nothing of what is inside of an expression; `nodewright
-check` does.
+`# yaml-language-server: $schema=PATH-TO-IT`. The schema knows today's spellings: older ones and fields left empty,
+which `nodewright check` reads all the same, are marked. Of what is inside of an expression only `check` knows.
 """
 _OF_RECORDS = """\
 ## Fields

@@ -12,6 +12,8 @@ from jsonschema import Draft202012Validator
 
 from engine.policy.json_schema import KINDS, PolicyKind, json_schema, json_schema_of_all, kind_named
 from tests.policy.rules.rule_texts import BUDGET, CALENDAR, GUARDRAIL, LIMIT, REQUIREMENT
+from tests.policy.test_node_classes import EVERYTHING as EVERY_CLASS_FIELD
+from tests.policy.test_pool_values import EVERYTHING as EVERY_POOL_FIELD
 from tests.policy.texts import CLASS, POOL
 
 TEXTS = {
@@ -50,6 +52,28 @@ def test_every_kind_has_a_text_that_its_schema_takes() -> None:
 def test_what_the_check_takes_the_schema_takes(kind: str) -> None:
     assert problems(schema_of(kind), TEXTS[kind]) == []
     assert problems(json_schema_of_all(), TEXTS[kind]) == []
+
+
+@pytest.mark.parametrize(("kind", "text"), [("NodePool", EVERY_POOL_FIELD), ("EC2NodeClass", EVERY_CLASS_FIELD)])
+def test_every_field_that_is_implemented_is_taken(kind: str, text: str) -> None:
+    assert problems(schema_of(kind), text) == []
+
+
+@pytest.mark.parametrize(
+    ("kind", "right", "older"),
+    [
+        ("NodePool", "karpenter.sh/v1", "karpenter.sh/v1beta1"),
+        ("NodePool", "  disruption:", "  disruption:\n    consolidationPolicy: WhenUnderutilized"),
+        ("NodePool", "team: search", "team: 7"),
+        ("NodePool", 'nvidia.com/gpu: "8"', 'nvidia.com/gpu: "8"\n  weight:'),
+    ],
+)
+def test_older_spellings_and_oddities_that_the_check_reads_with_a_warning_are_marked(
+    kind: str, right: str, older: str
+) -> None:
+    text = TEXTS[kind].replace(right, older)
+    assert text != TEXTS[kind]
+    assert problems(schema_of(kind), text) != []
 
 
 @pytest.mark.parametrize("file", SHIPPED, ids=lambda file: file.name)
