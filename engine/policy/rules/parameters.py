@@ -82,6 +82,7 @@ def _declared(name: str, part: ParameterPart, findings: ObjectFindings) -> Param
 
         def refuse(rule: str, message: str, hint: str) -> None:
             findings.error((*path, key), rule, f"{key} of {message}" if rule == "param-type" else message, hint)
+            findings.take_out((*path, key))
 
         plain = written.value if isinstance(written, Scalar) else written
         return of.taken(plain, describe(written), refuse)

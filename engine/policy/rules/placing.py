@@ -16,6 +16,8 @@ from engine.policy.shapes import shaped
 _LONGEST = 10_000
 _NUMBER = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?")
 _LINE_BREAK = re.compile("[\n\u2028\u2029]")
+# An anchor, a tag, a quote: no text of YAML's plain style begins like that.
+_BEFORE_TEXT = re.compile(r"""(?:[&!]\S*\s+)*['"]?""")
 _ESCAPED_DIGITS = {"x": 2, "u": 4, "U": 8}
 
 
@@ -43,8 +45,8 @@ def _placed(scalar: Scalar, text: str, source: Source) -> Expression:
     place = scalar.place
     if not scalar.is_block:
         written = source.position(place).source_line[place.column - 1 :]
-        quoted = written[:1] in ("'", '"') and written[:1] != text[:1]
-        return Expression(text, source.position(Place(place.line, place.column + quoted)))
+        before = _BEFORE_TEXT.match(written)
+        return Expression(text, source.position(Place(place.line, place.column + (before.end() if before else 0))))
     # A block's lines are indented alike; the first that is not empty shows how far.
     lines = text.split("\n")
     first = next(number for number, line in enumerate(lines) if line.strip())
