@@ -18,7 +18,7 @@ from engine.model.node import Node
 from engine.model.plan import Launch, Plan, Removal, RemovalPhase
 from engine.model.pod import Pod
 from engine.model.policy import NodePool
-from engine.model.quantity import ACCELERATORS, CPU, MEMORY, NEURON_CORE, Resources
+from engine.model.quantity import CPU, MEMORY, NEURON_CORE, Resources
 from engine.model.rule import ParameterValue
 from engine.model.snapshot import Snapshot
 from engine.policy.cel.port import Plain
@@ -27,13 +27,14 @@ Facts = dict[str, Plain]
 
 _NO_TIME = timedelta(0)
 _GIB = 2**30
-_WHOLE_DEVICES = tuple(resource for resource in ACCELERATORS if resource != NEURON_CORE)
 
 
 def gpu_count(resources: Resources) -> int:
     """Whole accelerators of any maker. Neuron cores are parts of devices: they count where no device is named."""
-    devices = sum(resources.amount(resource) for resource in _WHOLE_DEVICES)
-    return devices or resources.amount(NEURON_CORE)
+    carried = resources.accelerators()
+    if not carried:
+        return 0
+    return sum(resources[name] for name in carried if name != NEURON_CORE) or resources[NEURON_CORE]
 
 
 def dollars(price: UsdPerHour) -> float:
