@@ -1,7 +1,7 @@
 """From candidates to removals: what every reason has in common.
 
 A reason's own file says which machines it would let go and since when. Here they are put in order, and go one by one
-as base capacity, the pool's budget and the pass's cap allow.
+as base capacity, the rules, the pool's budgets and the pass's cap allow.
 
 A removal takes two passes. MARK cordons and taints the node, RELEASE lets the machine go once it is seen marked and
 empty. Budgets and caps are asked both times, marked machines first: a window that shuts in between holds a marked node
@@ -17,10 +17,13 @@ from datetime import datetime
 
 from attrs import frozen
 
-from engine.disruption.budgets import Allowance, PoolStanding, allowance
+from engine.disruption.budget_notes import Notes
+from engine.disruption.budget_rules import BudgetRules, RuleOnPool
+from engine.disruption.budgets import PoolStanding, said_by_pool
 from engine.disruption.machine import Machine
-from engine.model.document import RemovalRecord
-from engine.model.plan import Removal, RemovalPhase
+from engine.disruption.said import UNLIMITED, Bound, BudgetSaid, bounds, tightest
+from engine.model.document import BudgetUse, RemovalRecord
+from engine.model.plan import Removal, RemovalPhase, Verdict
 from engine.model.reason import DisruptionReason
 from engine.model.refusal import (
     BaseCapacity,
@@ -29,6 +32,7 @@ from engine.model.refusal import (
     RemovalCap,
     StayReason,
 )
+from engine.model.rule import Enforcement
 
 
 @frozen
@@ -49,10 +53,12 @@ class Candidate:
 
 @frozen
 class Choice:
-    """What leaves, and why each other candidate stays, by claim."""
+    """What leaves, and why each other candidate stays, by claim. ``verdicts`` are of budget rules that erred, or that
+    would have kept something if they did more than warn or count."""
 
     removals: tuple[Removal, ...]
     stays: Mapping[str, StayReason]
+    verdicts: tuple[Verdict, ...] = ()
 
 
 def guard(machine: Machine) -> DoNotDisrupt | None:
@@ -70,21 +76,23 @@ def choose(
     released: int,
     now: datetime,
     marked: int = 0,
+    rules: BudgetRules | None = None,
 ) -> Choice:
     """Let candidates go in their order.
 
     ``standings`` are by pool, with every candidate's machine counted in its base, and in ``out`` if and only if it is
     marked. ``cap`` bounds the marks of one pass, and its releases, of which ``marked`` and ``released`` are spent
-    already on machines that are lost or failed.
+    already on machines that are lost or failed. ``rules`` None: there are none.
     """
-    books = {name: _Book(standing, now) for name, standing in standings.items()}
+    notes = Notes()
+    books = {name: _Book(standing, rules, notes, now) for name, standing in standings.items()}
     passing = {RemovalPhase.MARK: cap - marked, RemovalPhase.RELEASE: cap - released}
     removals: list[Removal] = []
     stays: dict[str, StayReason] = {}
     ordered = sorted(candidates, key=lambda each: each.order)
     for candidate in ordered:
         if candidate.machine.is_marked:
-            books[candidate.machine.pool.name].out -= 1
+            books[candidate.machine.pool.name].ask_anew(candidate)
     for candidate in ordered:
         book = books[candidate.machine.pool.name]
         machine = candidate.machine
@@ -96,39 +104,62 @@ def choose(
             continue
         passing[phase] -= 1
         removals.append(Removal(record=book.record(candidate), phase=phase, pods=machine.movable))
-    return Choice(removals=tuple(removals), stays=stays)
+    return Choice(removals=tuple(removals), stays=stays, verdicts=notes.verdicts())
 
 
 class _Book:
     """One pool's count while candidates go."""
 
-    def __init__(self, standing: PoolStanding, now: datetime) -> None:
-        self.standing = standing
-        self.out = standing.out
-        self.serving = standing.serving
+    def __init__(self, standing: PoolStanding, rules: BudgetRules | None, notes: Notes, now: datetime) -> None:
+        self._standing = standing
+        self._out = standing.out
+        self._serving = standing.serving
+        self._rules = rules.on(standing) if rules is not None else ()
+        self._notes = notes
         self._now = now
-        self._allowances: dict[DisruptionReason, Allowance] = {}
+        self._own: dict[DisruptionReason, tuple[BudgetSaid, ...]] = {}
+        # What goes in this pass, and marked machines that are yet to be asked about: both by claim.
+        self._going: dict[str, DisruptionReason] = {}
+        self._asked_anew: set[str] = set()
+
+    def ask_anew(self, candidate: Candidate) -> None:
+        """A marked machine is not out until it is found that it stays out."""
+        self._out -= 1
+        self._asked_anew.add(candidate.machine.claim.name)
 
     def objection(self, candidate: Candidate) -> StayReason | None:
-        base = self.standing.pool.base_nodes
-        if not candidate.machine.is_marked and self.serving <= base:
+        base = self._standing.pool.base_nodes
+        if not candidate.machine.is_marked and self._serving <= base:
             return BaseCapacity(nodes=base)
-        allowed = self._allowance(candidate.reason)
-        if not allowed.has_room(self.out):
-            return BudgetExhausted(budget=allowed.budget, allowed=allowed.allowed or 0, used=self.out)
-        return None
+        machine, reason = candidate.machine, candidate.reason
+        acting = [rule for rule in self._about(reason) if rule.rule.enforcement is Enforcement.DENY]
+        for rule in acting:
+            kept = rule.keeps(machine, reason)
+            if kept is not None:
+                self._notes.kept(rule.rule, kept)
+                return kept
+        for rule in acting:
+            self._notes.erred(rule.said)
+        full = next((bound for bound in self._bounds(reason) if not bound.left), None)
+        if full is None:
+            return None
+        return BudgetExhausted(budget=full.budget, allowed=full.allowed, used=full.used, error=full.error)
 
     def leave(self, candidate: Candidate) -> None:
         """A marked machine that is held back is out all the same."""
         if candidate.machine.is_marked:
-            self.out += 1
+            self._out += 1
+            self._asked_anew.discard(candidate.machine.claim.name)
 
     def record(self, candidate: Candidate) -> RemovalRecord:
         """Count one more machine out, and write down the arithmetic."""
         machine, claim = candidate.machine, candidate.machine.claim
-        self.out += 1
+        self._note_those_that_only_tell(candidate)
+        self._out += 1
+        self._asked_anew.discard(claim.name)
+        self._going[claim.name] = candidate.reason
         if not machine.is_marked:
-            self.serving -= 1
+            self._serving -= 1
         return RemovalRecord(
             claim=claim.name,
             node_pool=claim.node_pool,
@@ -137,12 +168,42 @@ class _Book:
             since=candidate.since,
             usd_per_hour=claim.usd_per_hour,
             node=machine.node.name if machine.node else None,
-            budget=self._allowance(candidate.reason).use(self.standing.base, self.out),
+            budget=self._use(candidate.reason),
             capacity=claim.capacity,
             stack=claim.stack,
         )
 
-    def _allowance(self, reason: DisruptionReason) -> Allowance:
-        if reason not in self._allowances:
-            self._allowances[reason] = allowance(self.standing, reason, self._now)
-        return self._allowances[reason]
+    def _use(self, reason: DisruptionReason) -> BudgetUse:
+        base, bound = self._standing.base, tightest(self._bounds(reason))
+        if bound is None:
+            return BudgetUse(budget=UNLIMITED, base=base, allowed=base, used=self._out)
+        return BudgetUse(budget=bound.budget, base=base, allowed=bound.allowed, used=bound.used)
+
+    def _bounds(self, reason: DisruptionReason) -> list[Bound]:
+        """Every bound that acts on the reason, as things stand, the pool's own first."""
+        if reason not in self._own:
+            self._own[reason] = said_by_pool(self._standing.pool, reason, self._standing.base, self._now)
+        found = [bound for said in self._own[reason] for bound in bounds(said, self._out)]
+        for rule in self._about(reason):
+            if rule.said.holds:
+                found += bounds(rule.said, self._out, self._begun(rule))
+        return found
+
+    def _about(self, reason: DisruptionReason) -> list[RuleOnPool]:
+        return [rule for rule in self._rules if rule.is_about(reason)]
+
+    def _begun(self, rule: RuleOnPool) -> int:
+        """How many have gone in the rule's opening so far, those of this pass counted."""
+        going = {claim for claim, reason in self._going.items() if rule.is_about(reason)}
+        return len((rule.said.begun | going) - self._asked_anew)
+
+    def _note_those_that_only_tell(self, candidate: Candidate) -> None:
+        for rule in self._about(candidate.reason):
+            if rule.rule.enforcement is Enforcement.DENY:
+                continue
+            self._notes.erred(rule.said)
+            kept = rule.keeps(candidate.machine, candidate.reason)
+            if kept is not None:
+                self._notes.kept(rule.rule, kept)
+            if kept is not None or any(not bound.left for bound in bounds(rule.said, self._out, self._begun(rule))):
+                self._notes.would_keep(rule.rule, candidate.machine)

@@ -22,8 +22,8 @@ class DisruptionReason(str, Enum):
 
 # By choice: these ask budgets, and rules. Karpenter's own budgets leave expiry out.
 VOLUNTARY_REASONS = (
-    DisruptionReason.UNDERUTILIZED,
     DisruptionReason.EMPTY,
+    DisruptionReason.UNDERUTILIZED,
     DisruptionReason.DRIFTED,
     DisruptionReason.EXPIRED,
 )

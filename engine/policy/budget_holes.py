@@ -10,13 +10,11 @@ from attrs import frozen
 
 from engine.model.diagnostic import Position
 from engine.model.policy import Budget
-from engine.model.reason import DisruptionReason
+from engine.model.reason import VOLUNTARY_REASONS, DisruptionReason
 from engine.model.rule import Window
 from engine.policy.cron import fires
 from engine.policy.windows import openings
 
-# Budgets hold for these; expiry and what is lost come without asking them (Karpenter's rule).
-_LIMITED = (DisruptionReason.EMPTY, DisruptionReason.UNDERUTILIZED, DisruptionReason.DRIFTED)
 _MONDAY = datetime(2026, 1, 5, tzinfo=UTC)
 _NONE, _DAY, _WEEK = timedelta(0), timedelta(days=1), timedelta(days=7)
 # More than a year of weekly times, and every gap of a yearly one.
@@ -36,7 +34,7 @@ class Hole:
 def holes(budgets: Sequence[Budget]) -> tuple[Hole, ...]:
     """The times when no budget holds, for reasons that have them in common together."""
     found: dict[str, tuple[DisruptionReason, ...]] = {}
-    for reason in _LIMITED:
+    for reason in VOLUNTARY_REASONS:
         when = _unlimited(budgets, reason)
         if when:
             found[when] = (*found.get(when, ()), reason)

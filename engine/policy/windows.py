@@ -7,7 +7,7 @@ they are two.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from heapq import merge
 from itertools import groupby, takewhile
@@ -58,6 +58,24 @@ def opened_at(window: Window, at: datetime) -> datetime | None:
             begins = fire
         ends = fire + window.duration
     return max(begins, earliest)
+
+
+def opening_of(windows: Sequence[Window], at: datetime) -> datetime | None:
+    """When the opening of any of the windows that holds at ``at`` began, in UTC: theirs together, where they overlap.
+
+    None while all are shut. Followed back eight days, as `opened_at`.
+    """
+    found = _first_opened(windows, at)
+    if found is None:
+        return None
+    earliest = _utc(at) - LONGEST_OPENING
+    while found > earliest and (before := _first_opened(windows, found)) is not None and before < found:
+        found = before
+    return max(found, earliest)
+
+
+def _first_opened(windows: Sequence[Window], at: datetime) -> datetime | None:
+    return min((opened for each in windows if (opened := opened_at(each, at)) is not None), default=None)
 
 
 def openings(window: Window, start: datetime, end: datetime) -> tuple[Opening, ...]:

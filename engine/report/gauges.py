@@ -6,12 +6,13 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 
-from engine.disruption.budgets import PoolStanding, allowance
+from engine.disruption.budgets import said_by_pool
+from engine.disruption.said import least_allowed
 from engine.model.document import RemovalRecord
 from engine.model.plan import Plan
 from engine.model.policy import Policy
 from engine.model.quantity import CPU
-from engine.model.reason import DisruptionReason
+from engine.model.reason import VOLUNTARY_REASONS
 from engine.model.snapshot import Snapshot
 from engine.report import metric_table as table
 from engine.report.metric_table import Metric
@@ -24,12 +25,6 @@ Samples = Mapping[Metric, Mapping[tuple[str, ...], float]]
 LetGo = tuple[RemovalRecord, str]
 
 _SERVING = (NodePhase.READY, NodePhase.UNREADY, NodePhase.LEAVING)
-_BUDGETED = (
-    DisruptionReason.EMPTY,
-    DisruptionReason.UNDERUTILIZED,
-    DisruptionReason.DRIFTED,
-    DisruptionReason.EXPIRED,
-)
 _MILLICORES = 1000
 _MICROS = 1_000_000
 
@@ -115,10 +110,9 @@ def _allowed(
         gone = sum(record.node_pool == pool.name for record, _ in let_go)
         serving = sum(one.phase is NodePhase.READY for one in own)
         base = len(own) + gone
-        standing = PoolStanding(pool=pool, base=base, out=base - serving, serving=serving)
-        for reason in _BUDGETED:
-            bound = allowance(standing, reason, now).allowed
-            allowed[pool.name, reason.value] = max((base if bound is None else bound) - standing.out, 0)
+        for reason in VOLUNTARY_REASONS:
+            bound = least_allowed(said_by_pool(pool, reason, base, now))
+            allowed[pool.name, reason.value] = max((base if bound is None else bound) - (base - serving), 0)
     return allowed
 
 

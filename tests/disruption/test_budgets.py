@@ -6,7 +6,8 @@ from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 
-from engine.disruption.budgets import UNLIMITED, PoolStanding, allowance, describe, is_active
+from engine.disruption.budgets import changes_of, describe, is_active, said_by_pool
+from engine.disruption.said import BudgetState, least_allowed
 from engine.model.policy import Budget, Disruption
 from engine.model.reason import DisruptionReason
 from tests.builders import NOON, node_pool
@@ -19,7 +20,7 @@ OFFICE_HOURS = Budget(nodes=0, schedule="0 9 * * 1-5", duration=8 * HOURS)
 
 def allowed(*budgets: Budget, base: int = 10, reason: DisruptionReason = EMPTY, at: datetime = NOON) -> int | None:
     pool = node_pool(disruption=Disruption(budgets=budgets))
-    return allowance(PoolStanding(pool=pool, base=base, out=0, serving=base), reason, at).allowed
+    return least_allowed(said_by_pool(pool, reason, base, at))
 
 
 @pytest.mark.parametrize(
@@ -35,15 +36,19 @@ def test_the_least_of_several_budgets_decides() -> None:
 
 def test_no_budget_is_no_bound() -> None:
     assert allowed() is None
-    found = allowance(PoolStanding(node_pool(disruption=Disruption(budgets=())), 4, 0, 4), EMPTY, NOON)
-    assert found.use(4, 1).allowed == 4
-    assert found.budget == UNLIMITED
 
 
-def test_a_budget_without_reasons_holds_karpenters_three() -> None:
-    named = {DisruptionReason.EMPTY, DisruptionReason.DRIFTED, DisruptionReason.UNDERUTILIZED}
+def test_a_budget_without_reasons_holds_every_reason_that_is_by_choice() -> None:
+    named = {DisruptionReason.EMPTY, DisruptionReason.DRIFTED, DisruptionReason.UNDERUTILIZED, DisruptionReason.EXPIRED}
     held = {reason for reason in DisruptionReason if allowed(Budget(nodes=0), reason=reason) == 0}
     assert held == named
+
+
+def test_expiry_is_held_by_budgets_that_name_it_and_not_by_those_that_name_others() -> None:
+    named = Budget(nodes=1, reasons=(DisruptionReason.EXPIRED,))
+    others = Budget(nodes=0, reasons=(DisruptionReason.DRIFTED, DisruptionReason.EMPTY))
+    assert allowed(named, others, reason=DisruptionReason.EXPIRED) == 1
+    assert allowed(others, reason=DisruptionReason.EXPIRED) is None
 
 
 def test_a_budget_with_reasons_holds_only_those() -> None:
@@ -94,3 +99,21 @@ def test_a_schedule_that_is_none_lets_nothing_go(schedule: str) -> None:
 def test_a_budget_is_described_in_a_few_words() -> None:
     assert describe(Budget(percent=10)) == "10%"
     assert describe(OFFICE_HOURS) == '0 nodes on "0 9 * * 1-5" for 8h'
+
+
+def test_a_budget_tells_its_arithmetic_and_when_it_opens() -> None:
+    pool = node_pool(disruption=Disruption(budgets=(Budget(percent=10), OFFICE_HOURS)))
+    tenth, office = said_by_pool(pool, EMPTY, 19, datetime(2026, 11, 28, 10, tzinfo=UTC))
+    assert (tenth.allowed, tenth.arithmetic) == (2, "10% of 19 = 1.9, rounded up to 2")
+    assert (office.state, office.allowed) == (BudgetState.SHUT, None)
+    assert office.opens_at == datetime(2026, 11, 30, 9, tzinfo=UTC)
+    (exact,) = said_by_pool(node_pool(disruption=Disruption(budgets=(Budget(percent=10),))), EMPTY, 20, NOON)
+    assert exact.arithmetic == "10% of 20 = 2"
+
+
+def test_a_budget_changes_where_its_window_opens_and_shuts() -> None:
+    monday = datetime(2026, 11, 30, tzinfo=UTC)
+    found = list(changes_of(OFFICE_HOURS, monday, monday + 48 * HOURS))
+    assert found == [monday + hour * HOURS for hour in (9, 17, 33, 41)]
+    assert list(changes_of(Budget(nodes=1), monday, monday + 48 * HOURS)) == []
+    assert list(changes_of(OFFICE_HOURS, monday + 10 * HOURS, monday + 18 * HOURS)) == [monday + 17 * HOURS]

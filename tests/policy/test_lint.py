@@ -20,6 +20,7 @@ from tests.policy.texts import CLASS, POOL, added, policy_of
 
 ZONES = {"us-east-1b": "use1-az1", "us-east-1c": "use1-az2"}
 EMPTY, UNDERUTILIZED, DRIFTED = DisruptionReason.EMPTY, DisruptionReason.UNDERUTILIZED, DisruptionReason.DRIFTED
+EXPIRED = DisruptionReason.EXPIRED
 
 
 @pytest.fixture(scope="module")
@@ -214,7 +215,7 @@ def test_a_policy_that_was_not_read_from_files_can_be_linted(catalog: Catalog) -
 
 # --- budgets
 
-ALL = (EMPTY, UNDERUTILIZED, DRIFTED)
+ALL = (EMPTY, UNDERUTILIZED, DRIFTED, EXPIRED)
 HOURS = timedelta(hours=1)
 
 
@@ -225,8 +226,9 @@ HOURS = timedelta(hours=1)
         ([Budget(percent=10)], ()),
         ([Budget(nodes=0, schedule="0 9 * * 1-5", duration=8 * HOURS)], ALL),
         ([Budget(percent=100), Budget(nodes=0, schedule="0 9 * * 1-5", duration=8 * HOURS)], ()),
-        ([Budget(nodes=1, reasons=(EMPTY,))], (UNDERUTILIZED, DRIFTED)),
-        ([Budget(nodes=1, reasons=(EMPTY,)), Budget(nodes=1, reasons=(UNDERUTILIZED, DRIFTED))], ()),
+        ([Budget(nodes=1, reasons=(EMPTY,))], (UNDERUTILIZED, DRIFTED, EXPIRED)),
+        ([Budget(nodes=1, reasons=(EMPTY,)), Budget(nodes=1, reasons=(UNDERUTILIZED, DRIFTED))], (EXPIRED,)),
+        ([Budget(nodes=1, reasons=(EMPTY,)), Budget(nodes=1, reasons=(UNDERUTILIZED, DRIFTED, EXPIRED))], ()),
         ([Budget(nodes=1, schedule="0 0 * * *", duration=24 * HOURS)], ()),
         ([Budget(nodes=1, schedule="0 0 * * *", duration=23 * HOURS)], ALL),
         ([Budget(nodes=1, schedule="0 0 * * 1-5", duration=24 * HOURS)], ALL),
@@ -264,14 +266,16 @@ def test_a_hole_is_shown_on_the_calendar(budgets: list[Budget], when: list[str])
 
 def test_reasons_with_different_holes_are_told_apart() -> None:
     found = holes([WEEKDAYS, Budget(nodes=1, reasons=(DRIFTED,), schedule="0 0 * * 6", duration=54 * HOURS)])
-    assert [(hole.reasons, hole.when) for hole in found] == [((EMPTY, UNDERUTILIZED), "Sat 00:00 to Mon 06:00 UTC")]
+    assert [(hole.reasons, hole.when) for hole in found] == [
+        ((EMPTY, UNDERUTILIZED, EXPIRED), "Sat 00:00 to Mon 06:00 UTC")
+    ]
 
 
 def test_a_pool_with_scheduled_budgets_only_is_told(catalog: Catalog) -> None:
     text = POOL.replace("consolidateAfter: 5m", "budgets: [{nodes: '0', schedule: '0 9 * * 1-5', duration: 8h}]")
     (found,) = lints(catalog, text)
     assert (found.rule, caret(found)[:7]) == ("budget-hole", "budgets")
-    assert "limits Empty, Underutilized, Drifted Mon 17:00 to Tue 09:00" in found.message
+    assert "limits Empty, Underutilized, Drifted, Expired Mon 17:00 to Tue 09:00" in found.message
 
 
 def test_case_45_a_list_of_budgets_that_are_all_shut_limits_nothing(catalog: Catalog) -> None:
