@@ -283,9 +283,11 @@ def test_case_45_a_list_of_budgets_that_are_all_shut_limits_nothing(catalog: Cat
     monday = "{nodes: '0', schedule: '0 9 * * 1-5', duration: 8h, reasons: [Underutilized]}"
     others = "{nodes: '10%', reasons: [Empty, Drifted]}"
     alone = POOL.replace("consolidateAfter: 5m", f"budgets: [{monday}, {others}]")
-    (found,) = lints(catalog, alone)
-    assert found.rule == "budget-hole"
-    assert "limits Underutilized Mon 17:00 to Tue 09:00" in found.message
+    found = lints(catalog, alone)
+    assert {each.rule for each in found} == {"budget-hole"}
+    expired, underutilized = sorted(each.message for each in found)
+    assert "limits Expired at any time" in expired
+    assert "limits Underutilized Mon 17:00 to Tue 09:00" in underutilized
     assert lints(catalog, alone.replace("budgets: [", "budgets: [{nodes: '100%'}, ")) == []
 
 
