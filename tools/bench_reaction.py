@@ -183,6 +183,8 @@ def burst(bench: Bench, nodes: int, count: int) -> None:
     until(lambda: len(bench.launches()) > known and bench.waiting() == 0, "the burst is bound", 600)
     times = sorted(float(one["received_at"]) for one in bench.launches()[known:])
     bench.took(f"burst of {count}: first call", nodes, times[0] - at)
+    # A machine that is bought minutes later, since pods went elsewhere than planned, is the last call too.
+    bench.took(f"burst of {count}: nine in ten calls", nodes, times[-(-len(times) * 9 // 10) - 1] - at)
     bench.took(f"burst of {count}: last call", nodes, times[-1] - at)
     print(f"  burst of {count}: created in {created:.2f} s, {len(times)} launches", flush=True)
 
