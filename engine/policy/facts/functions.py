@@ -26,11 +26,11 @@ OFFERED = (
     ),
     Offered("c ? a : b", "a where c is true, else b.", "(1 < 2 ? 'a' : 'b') == 'a'"),
     Offered("==, !=, <, <=, >, >=", "Comparison of two values of one type: write 5.0 beside a double.", "2.5 < 3.0"),
-    Offered("+, -, *, /, %", "Arithmetic; int divided by int is cut off. + joins strings and lists too.", "7 / 2 == 3"),
-    Offered("x in list, key in map", "Whether the list holds x, or the map the key.", "'b' in ['a', 'b']"),
     Offered(
-        "list[0], map['key']", "One element. One that is not there is an error.", "{'tier': 'gold'}['tier'] == 'gold'"
+        "+, -, *, /, %", "Arithmetic; int divided by int is cut off, % is for ints. + joins strings too.", "7 / 2 == 3"
     ),
+    Offered("x in list, key in map", "Whether the list holds x, or the map the key.", "'b' in ['a', 'b']"),
+    Offered("list[0], map['key']", "One element. One that is not there is an error.", "[5, 6][1] == 6"),
     Offered(
         "size(x)", "Elements of a list or map, characters of a string. In a plan, read its counts.", "size([1, 2]) == 2"
     ),
@@ -51,7 +51,11 @@ OFFERED = (
         "Whether a part of s is of the RE2 pattern; write ^ and $ for the whole.",
         "'g6e'.matches('^g[0-9]+e$')",
     ),
-    Offered("int(x), double(x), string(x)", "Conversions; an int beside a double needs one.", "double(2) * 1.5 == 3.0"),
+    Offered(
+        "int(x), double(x), string(x)",
+        "Conversions; an int beside a double needs one. To string an int only, where a rule is portable.",
+        "double(2) * 1.5 == 3.0",
+    ),
     Offered(
         "duration('1h30m')", "A length of time, in h, m and s: a day is 24h.", "duration('90m') == duration('1h30m')"
     ),
@@ -61,11 +65,20 @@ OFFERED = (
         "timestamp('2026-11-30T12:00:00Z') - timestamp('2026-11-30T11:00:00Z') == duration('1h')",
     ),
     Offered(
-        "t.getHours(zone), t.getMinutes(zone)",
+        "t.getHours(zone), t.getMinutes(zone), t.getSeconds(zone)",
         "Of a point in time, on the clock of an IANA zone. A calendar's window is safer: midnight is no seam to it.",
         "timestamp('2026-11-30T12:00:00Z').getHours('America/New_York') == 7",
     ),
-    Offered("t.getDayOfWeek(zone)", "0 is Sunday.", "timestamp('2026-11-30T12:00:00Z').getDayOfWeek('UTC') == 1"),
+    Offered(
+        "t.getDayOfWeek(zone), t.getDayOfYear(zone)",
+        "0 is Sunday, or the first day of January.",
+        "timestamp('2026-11-30T12:00:00Z').getDayOfWeek('UTC') == 1",
+    ),
+    Offered(
+        "t.getDate(zone), t.getDayOfMonth(zone), t.getMonth(zone), t.getFullYear(zone)",
+        "The first day is 1 to getDate and 0 to getDayOfMonth; January is 0.",
+        "timestamp('2026-11-30T12:00:00Z').getMonth('UTC') == 10",
+    ),
     Offered(
         "s.lowerAscii(), s.upperAscii(), s.trim()",
         "Other spellings of a string.",
