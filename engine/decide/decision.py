@@ -4,12 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from attrs import evolve, frozen
+
 from engine.decide.bring_up import BringUp, bring_ups
+from engine.decide.budgets_asked import budget_rules
+from engine.decide.ceilings import Ceilings
 from engine.decide.departures import departures, machines
 from engine.decide.fleet import Fleet, match
 from engine.decide.foundation import foundation, has_changed
+from engine.decide.guarding import Closed, guarded
 from engine.decide.held_launches import without_held
 from engine.decide.held_nodes import as_if_open
+from engine.decide.holding import next_owed, owed_with
 from engine.decide.launches import Launches, launches
 from engine.decide.losses import lessons, losses
 from engine.decide.memory import next_ledger
@@ -23,9 +29,9 @@ from engine.decide.room import existing_nodes
 from engine.model.catalog import Catalog
 from engine.model.document import DesiredDocument, Foundation, RemovalRecord, node_sets
 from engine.model.environment import Environment
-from engine.model.ledger import Ledger
+from engine.model.ledger import Ledger, Owed
 from engine.model.money import total
-from engine.model.plan import Plan, Removal, RemovalPhase
+from engine.model.plan import LimitUse, Plan, Removal, RemovalPhase
 from engine.model.pod import Pod
 from engine.model.policy import Policy
 from engine.model.snapshot import Snapshot
@@ -46,75 +52,112 @@ def decide(snapshot: Snapshot, policy: Policy, catalog: Catalog, environment: En
     lost = losses(fleet, snapshot)
     gone = tuple(removal.record.claim for removal in lost)
     learned = lessons(fleet, lost, brought, snapshot)
-    waiting = fleet.waiting_pods
+    owed = owed_with(learned.owed, lost, snapshot.taken_at)
+    seen = _Seen(fleet, brought, gone, learned, owed, snapshot, policy, catalog, environment)
     rules = RequirementRules(policy, catalog, environment, snapshot)
+    ceilings = Ceilings(fleet, gone, owed, policy, environment)
+    waiting, published = fleet.waiting_pods, snapshot.document
 
-    def solved(pods: tuple[Pod, ...]) -> Solution:
-        return solve(_problem(fleet, brought, gone, learned, pods, rules, snapshot, policy, catalog, environment))
+    def draft(closed: Closed) -> Plan:
+        def solved(pods: tuple[Pod, ...]) -> Solution:
+            return solve(_problem(seen, pods, rules, ceilings, closed))
 
-    solution = solved(waiting)
-    movable = moving(fleet, brought, waiting, solution, solved)
-    known = machines(brought, gone, solution.placements, movable, policy, snapshot)
-    leaving = departures(fleet, lost, brought, known, environment.caps.removals, snapshot)
-    new = launches(solution.new_nodes, fleet, snapshot, policy, environment)
-    answers = without_held(solution, new.held, policy, environment)
+        problem = _problem(seen, waiting, rules, ceilings, closed)
+        solution = solve(problem)
+        movable = moving(fleet, brought, waiting, solution, solved)
+        known = machines(brought, gone, solution.placements, movable, policy, snapshot)
+        budgets = budget_rules(fleet, policy, environment, snapshot)
+        cap = environment.caps.removals
+        leaving = departures(fleet, lost, brought, known, cap, budgets, snapshot, blocked=closed.remove)
+        new = launches(solution.new_nodes, fleet, snapshot, policy, environment)
+        answers = without_held(solution, new.held, problem, policy, environment)
+        document, foundation_changes = _document(fleet, leaving.removals, new, snapshot, policy, environment)
+        planned = next_planned(learned, waiting, solution.placements, new.launches, document.claims)
+        told = (*rules.verdicts(waiting), *ceilings.verdicts(answers.limits), *leaving.verdicts)
+        return Plan(
+            environment=environment.name,
+            decided_at=snapshot.taken_at,
+            base_version=published.version if published else 0,
+            policy_digest=policy.digest,
+            catalog_digest=catalog.digest,
+            launches=new.launches,
+            removals=leaving.removals,
+            kept=leaving.kept,
+            placements=tuple(sorted(solution.placements, key=lambda each: each.pod)),
+            unplaced=tuple(sorted(rules.told(answers.unplaced, waiting), key=lambda each: each.pod)),
+            base_shortfalls=tuple(sorted(answers.base_shortfalls, key=lambda each: each.node_pool)),
+            limits=tuple(sorted(answers.limits, key=_limit_order)),
+            usd_per_hour_before=total(claim.usd_per_hour for claim in published.claims) if published else total(()),
+            usd_per_hour_after=total(claim.usd_per_hour for claim in document.claims),
+            document=document,
+            foundation_changes=foundation_changes,
+            ledger=next_ledger(learned, fleet, brought, known, document, planned, leaving.removals, snapshot),
+            nominations=nominations(solution.placements, waiting),
+            binding_differences=binding_differences(fleet, snapshot),
+            verdicts=tuple(sorted(told, key=lambda each: each.rule)),
+            paused=environment.paused or snapshot.paused,
+        )
 
-    document, foundation_changes = _document(fleet, leaving.removals, new, snapshot, policy, environment)
-    published = snapshot.document
-    planned = next_planned(learned, waiting, solution.placements, new.launches, document.claims)
-    plan = Plan(
-        environment=environment.name,
-        decided_at=snapshot.taken_at,
-        base_version=published.version if published else 0,
-        policy_digest=policy.digest,
-        catalog_digest=catalog.digest,
-        launches=new.launches,
-        removals=leaving.removals,
-        kept=leaving.kept,
-        placements=tuple(sorted(solution.placements, key=lambda each: each.pod)),
-        unplaced=tuple(sorted(rules.told(answers.unplaced, waiting), key=lambda each: each.pod)),
-        base_shortfalls=tuple(sorted(answers.base_shortfalls, key=lambda each: each.node_pool)),
-        limits=tuple(sorted(answers.limits, key=lambda each: (each.node_pool, each.resource))),
-        usd_per_hour_before=total(claim.usd_per_hour for claim in published.claims) if published else total(()),
-        usd_per_hour_after=total(claim.usd_per_hour for claim in document.claims),
-        document=document,
-        foundation_changes=foundation_changes,
-        ledger=next_ledger(learned, fleet, brought, known, document, planned, snapshot),
-        nominations=nominations(solution.placements, waiting),
-        binding_differences=binding_differences(fleet, snapshot),
-        verdicts=rules.verdicts(waiting),
-        paused=environment.paused or snapshot.paused,
-    )
-    return sealed(plan, published)
+    guard = guarded(draft, policy, environment, snapshot)
+    plan = guard.plan
+    every = frozenset(pool.name for pool in policy.node_pools)
+    closed_pools = every if guard.closes_launches else ceilings.closed_pools
+    owed = owed_with(owed, (each for each in plan.removals if each.record.claim not in gone), snapshot.taken_at)
+    owed = next_owed(owed, plan.launches, closed_pools, snapshot.taken_at)
+    return sealed(evolve(plan, ledger=evolve(plan.ledger, owed=owed)), published)
+
+
+def _limit_order(use: LimitUse) -> tuple[str, str, str, str]:
+    return use.node_pool, use.resource, use.rule, use.group
+
+
+@frozen(eq=False)
+class _Seen:
+    """What a pass knows before it plans. ``owed`` is what pools may replace, this pass's losses included."""
+
+    fleet: Fleet
+    brought: Mapping[str, BringUp]
+    gone: tuple[str, ...]
+    learned: Ledger
+    owed: Mapping[str, Owed]
+    snapshot: Snapshot
+    policy: Policy
+    catalog: Catalog
+    environment: Environment
 
 
 def _problem(
-    fleet: Fleet,
-    brought: Mapping[str, BringUp],
-    gone: tuple[str, ...],
-    learned: Ledger,
-    waiting: tuple[Pod, ...],
-    rules: RequirementRules,
-    snapshot: Snapshot,
-    policy: Policy,
-    catalog: Catalog,
-    environment: Environment,
+    seen: _Seen, waiting: tuple[Pod, ...], rules: RequirementRules, ceilings: Ceilings, closed: Closed
 ) -> Problem:
     """What is asked of the scheduler. Where nobody wants a node, only limits are looked up: most passes are such."""
+    fleet, brought, gone, learned, snapshot = seen.fleet, seen.brought, seen.gone, seen.learned, seen.snapshot
     standing = standing_nodes(fleet, gone, brought)
-    wanted = bool(waiting) or any(standing.get(pool.name, 0) < pool.base_nodes for pool in policy.node_pools)
-    market = Market(catalog, environment, snapshot, learned)
-    existing = existing_nodes(fleet, brought, gone, snapshot, catalog) if wanted else ()
-    states = pool_states(fleet, brought, gone, policy, environment, market, learned, snapshot, with_options=wanted)
+    wanted = bool(waiting) or any(standing.get(pool.name, 0) < pool.base_nodes for pool in seen.policy.node_pools)
+    market = Market(seen.catalog, seen.environment, snapshot, learned)
+    existing = existing_nodes(fleet, brought, gone, snapshot, seen.catalog) if wanted else ()
+    states = pool_states(
+        fleet,
+        brought,
+        gone,
+        seen.policy,
+        seen.environment,
+        market,
+        learned,
+        snapshot,
+        with_options=wanted,
+        blocked=closed.add,
+        replaceable={pool: each.capacity for pool, each in seen.owed.items()} if closed.may_replace else {},
+    )
     return Problem(
         pods=waiting,
         existing=existing,
         pools=states,
         daemon_sets=snapshot.daemon_sets,
-        caps=environment.caps,
+        caps=seen.environment.caps,
         unavailable=learned.unavailable,
         reservations=reservations(waiting, existing, fleet, learned),
         rulings=rules.rulings(waiting, states, existing),
+        ceilings=ceilings.of(states, fleet.waiting_pods, market, snapshot) if wanted else (),
     )
 
 

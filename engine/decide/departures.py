@@ -4,31 +4,35 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 from engine.decide.bring_up import BringUp
 from engine.decide.failures import failures
 from engine.decide.fleet import Fleet, Sighting
 from engine.decide.moving import Moving
 from engine.decide.pools import held
+from engine.disruption.budget_rules import BudgetRules
 from engine.disruption.budgets import PoolStanding
 from engine.disruption.candidates import choose
 from engine.disruption.empty import empties
 from engine.disruption.machine import Machine
-from engine.model.plan import Kept, Placement, Removal, RemovalPhase
+from engine.model.plan import Kept, Placement, Removal, RemovalPhase, Verdict
 from engine.model.pod import PodKey
 from engine.model.policy import NodePool, Policy
 from engine.model.reason import DisruptionReason
-from engine.model.refusal import KarpenterOwnsPool, PoolPaused, PoolUnknown, SeveralNodes, StayReason
+from engine.model.refusal import GuardrailBlocks, KarpenterOwnsPool, PoolPaused, PoolUnknown, SeveralNodes, StayReason
 from engine.model.snapshot import Snapshot
+from engine.policy.facts.values import gpu_count
 
 
 @frozen
 class Departures:
-    """``removals`` in claim order; ``kept`` are all machines that neither leave nor are marked, in claim order."""
+    """``removals`` in claim order; ``kept`` are all machines that neither leave nor are marked, in claim order;
+    ``verdicts`` of budget rules in name order."""
 
     removals: tuple[Removal, ...]
     kept: tuple[Kept, ...]
+    verdicts: tuple[Verdict, ...] = ()
 
 
 def machines(
@@ -63,9 +67,15 @@ def departures(
     brought: Mapping[str, BringUp],
     known: tuple[Machine, ...],
     cap: int,
+    rules: BudgetRules | None,
     snapshot: Snapshot,
+    *,
+    blocked: GuardrailBlocks | None = None,
 ) -> Departures:
-    """What failed goes first, under the cap; then each reason is asked, and base capacity and budgets are too."""
+    """What failed goes first, under the cap; then each reason is asked, and base capacity, rules and budgets too.
+
+    ``blocked``: nothing goes by choice, and why.
+    """
     now = snapshot.taken_at
     failed = failures((brought[each.claim.name] for each in known if each.held is None), cap=cap, released=len(lost))
     failing = {removal.record.claim for removal in failed.removals} | failed.stays.keys()
@@ -78,7 +88,11 @@ def departures(
         marked=failed.count(RemovalPhase.MARK),
         released=len(lost) + failed.count(RemovalPhase.RELEASE),
         now=now,
+        rules=rules,
     )
+    if blocked is not None:
+        held_back = {removal.record.claim: blocked for removal in choice.removals}
+        choice = evolve(choice, removals=(), stays={**choice.stays, **held_back})
     stays = {**found.stays, **choice.stays, **failed.stays}
     removals = (*lost, *failed.removals, *choice.removals)
     going = {removal.record.claim for removal in removals}
@@ -87,7 +101,8 @@ def departures(
         for sighting in fleet.sightings
         if sighting.claim.name not in going
     )
-    return Departures(removals=tuple(sorted(removals, key=lambda each: each.record.claim)), kept=tuple(kept))
+    ordered = tuple(sorted(removals, key=lambda each: each.record.claim))
+    return Departures(removals=ordered, kept=tuple(kept), verdicts=choice.verdicts)
 
 
 def _machine(
@@ -130,24 +145,33 @@ def _standings(fleet: Fleet, lost: Iterable[Removal], known: Iterable[Machine]) 
     base: dict[str, int] = {}
     out: dict[str, int] = {}
     serving: dict[str, int] = {}
+    gpus: dict[str, int] = {}
     pools: dict[str, NodePool] = {}
 
-    def add(counts: dict[str, int], pool: str) -> None:
-        counts[pool] = counts.get(pool, 0) + 1
+    def add(counts: dict[str, int], pool: str, more: int = 1) -> None:
+        counts[pool] = counts.get(pool, 0) + more
 
     for machine in known:
         pools[machine.pool.name] = machine.pool
         if machine.node is not None:
             add(base, machine.pool.name)
+            add(gpus, machine.pool.name, gpu_count(machine.claim.capacity))
             add(serving if machine.serves else out, machine.pool.name)
     left_before = [leaving.record for leaving in fleet.leaving if leaving.may_run]
     for record in (*left_before, *(removal.record for removal in lost)):
         had_no_node = record.reason is DisruptionReason.NOT_INITIALIZED and record.node is None
         if record.reason is not DisruptionReason.LAUNCH_REFUSED and not had_no_node:
             add(base, record.node_pool)
+            add(gpus, record.node_pool, gpu_count(record.capacity))
             add(out, record.node_pool)
     return {
-        name: PoolStanding(pool=pool, base=base.get(name, 0), out=out.get(name, 0), serving=serving.get(name, 0))
+        name: PoolStanding(
+            pool=pool,
+            base=base.get(name, 0),
+            out=out.get(name, 0),
+            serving=serving.get(name, 0),
+            gpus=gpus.get(name, 0),
+        )
         for name, pool in pools.items()
     }
 

@@ -7,12 +7,14 @@ from collections.abc import Iterable, Mapping
 from attrs import evolve
 
 from engine.decide.bring_up import BringUp
+from engine.decide.budgets_asked import gone_before, with_disruptions
 from engine.decide.fleet import Fleet
 from engine.disruption.empty import stands_empty
 from engine.disruption.machine import Machine
 from engine.model.document import DesiredDocument
 from engine.model.ledger import Ledger, Milestones
 from engine.model.outcome import ClaimOutcome
+from engine.model.plan import Removal
 from engine.model.snapshot import Snapshot
 
 _NOTHING_SEEN = Milestones()
@@ -25,6 +27,7 @@ def next_ledger(
     machines: Iterable[Machine],
     document: DesiredDocument,
     planned: Mapping[str, str],
+    removals: Iterable[Removal],
     snapshot: Snapshot,
 ) -> Ledger:
     """The ledger after a pass that leads to ``document``; ``learned`` knows its refused launches already.
@@ -49,6 +52,8 @@ def next_ledger(
         milestones={name: brought[name].milestones if name in brought else _NOTHING_SEEN for name in sorted(staying)},
         planned=planned,
         outcomes=_unanswered(learned.outcomes, staying - seen.keys()),
+        disruptions=with_disruptions(learned, removals, snapshot),
+        counted_since=gone_before(snapshot).counted_since,
     )
 
 

@@ -15,6 +15,7 @@ from engine.model.catalog import Catalog, InstanceType, Offering
 from engine.model.constraint import Requirement
 from engine.model.environment import Environment, NetworkMode
 from engine.model.ledger import Ledger
+from engine.model.money import FREE, UsdPerHour
 from engine.model.policy import NodeClass, NodePool
 from engine.model.quantity import QuantityError, Resources
 from engine.model.refusal import PoolNotReady
@@ -136,6 +137,13 @@ class Market:
             return self._shape(kind, node_class).capacity if kind is not None else None
         except QuantityError:
             return None
+
+    def usd_per_hour(self, labels: Mapping[str, str]) -> UsdPerHour:
+        """Today's price of a node that is not ours, its volumes apart, by its labels; free where none is known."""
+        told = (labels.get(keys.ZONE, ""), labels.get(keys.CAPACITY_TYPE, ""))
+        sold = self._offerings.get(labels.get(keys.INSTANCE_TYPE, ""), ())
+        prices = (each.usd_per_hour for each in sold if (each.zone, each.capacity_type) == told)
+        return next(prices, None) or FREE
 
     def zones(self, node_class: NodeClass) -> frozenset[str]:
         """The zones that a node of the class can be in: those of its subnets, or of the environment's own network."""

@@ -16,9 +16,9 @@ from engine.model.ledger import FailedBringUps, Ledger
 from engine.model.node import Node
 from engine.model.policy import NodeClass, NodePool, Policy
 from engine.model.quantity import NODES, NOTHING, Resources
-from engine.model.refusal import BringUpsFailed, KarpenterOwnsPool, PoolNotReady, PoolPaused
+from engine.model.refusal import BringUpsFailed, GuardrailBlocks, KarpenterOwnsPool, PoolNotReady, PoolPaused
 from engine.model.snapshot import KarpenterFacts, Snapshot
-from engine.scheduling.problem import PoolState
+from engine.scheduling.problem import PoolState, Replacing
 
 
 def standing_nodes(fleet: Fleet, lost: Iterable[str], brought: Mapping[str, BringUp]) -> Mapping[str, int]:
@@ -52,11 +52,15 @@ def pool_states(
     snapshot: Snapshot,
     *,
     with_options: bool = True,
+    blocked: GuardrailBlocks | None = None,
+    replaceable: Mapping[str, Resources] | None = None,
 ) -> tuple[PoolState, ...]:
     """The pools in name order; without options where nothing can be launched anyway.
 
     Against a limit count: each claim, until its machine is known to be gone, marked ones included; and the nodes that
     carry the pool's label and are no claim of ours, such as a Karpenter's that still runs.
+
+    ``blocked``: nothing is launched but what is ``replaceable``, by pool.
     """
     gone = frozenset(lost)
     used = _used(fleet, gone)
@@ -82,6 +86,7 @@ def pool_states(
                 nodes=standing.get(pool.name, 0),
                 not_ready=held(pool, snapshot.karpenter) or not_ready or closed,
                 one_by_one=one_by_one,
+                replacing=Replacing((replaceable or {}).get(pool.name, NOTHING), blocked) if blocked else None,
                 unsold=market.unsold(pool) if with_options and options == () else (),
             )
         )

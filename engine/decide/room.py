@@ -12,6 +12,7 @@ from engine.model import labels as keys
 from engine.model.catalog import Catalog
 from engine.model.claim import Claim
 from engine.model.constraint import Taint
+from engine.model.money import FREE
 from engine.model.node import Node
 from engine.model.pod import DaemonSet, Pod
 from engine.model.quantity import Resources
@@ -92,6 +93,7 @@ def _existing(ground: _Ground, daemons: _DaemonsToCome, accelerated: set[str]) -
         taints=ground.taints,
         room=room.less_each(pod.placing.requests for pod in ground.pods),
         is_accelerated=kind in accelerated or bool(ground.allocatable.accelerators()),
+        usd_per_hour=ground.claim.usd_per_hour if ground.claim else FREE,
     )
 
 

@@ -16,7 +16,6 @@ from engine.model import labels as keys
 from engine.model.canonical import canonical_json
 from engine.model.claim import Claim
 from engine.model.document import DesiredDocument
-from engine.model.ledger import Ledger
 from engine.model.plan import Plan, RemovalPhase
 from engine.model.pod import Pod
 from engine.model.policy import Budget, ConsolidationPolicy, Disruption, Kubelet, NodePool
@@ -134,15 +133,16 @@ def shuffled_snapshot(seen: Snapshot, dice: random.Random) -> Snapshot:
         daemon_sets=shuffled(seen.daemon_sets, dice),
         cloud=evolve(cloud, instances=shuffled(cloud.instances, dice)),
         document=document,
-        ledger=Ledger(
+        ledger=evolve(
+            ledger,
             unavailable=dict(shuffled(ledger.unavailable.items(), dice)),
             empty_since=dict(shuffled(ledger.empty_since.items(), dice)),
             instance_ids=dict(shuffled(ledger.instance_ids.items(), dice)),
             outcomes=shuffled(ledger.outcomes, dice),
-            settled_version=ledger.settled_version,
             milestones=dict(shuffled(ledger.milestones.items(), dice)),
             planned=dict(shuffled(ledger.planned.items(), dice)),
             bring_ups=dict(shuffled(ledger.bring_ups.items(), dice)),
+            owed=dict(shuffled(ledger.owed.items(), dice)),
         ),
     )
 
