@@ -18,7 +18,7 @@ from engine.policy.rules.placing import position_in
 from engine.policy.rules.tokens import Token, TokenKind, ends_in_comment, first_unbalanced, tokens_of
 
 VARIABLES = "variables"
-_LONGEST = 50_000
+_LONGEST = 20_000
 
 # Takes a position, a rule id, a message and a hint.
 Tell = Callable[[Position, str, str, str], None]
@@ -60,6 +60,8 @@ class Expander:
         self._all = [variable.name for variable in variables]
         self._used: set[str] = set()
         self._ready: dict[str, Expanded | None] = {}
+        # A comment at a variable's end would swallow the parenthesis.
+        self._closings = {each.name: "\n)" if ends_in_comment(each.expression.text) else ")" for each in variables}
         for variable in variables:
             if variable.name not in self._ready:
                 self._ready[variable.name] = self._variable(variable)
