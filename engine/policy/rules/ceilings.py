@@ -20,7 +20,7 @@ from engine.model.rule import LimitedResource, LimitRule
 from engine.model.snapshot import Snapshot
 from engine.policy.cel.port import Bound, Program
 from engine.policy.cel.types import Scalar
-from engine.policy.rules.class_keys import ReadPath, paths_of_match, pod_key, read_paths
+from engine.policy.rules.class_keys import PodSorter, ReadPath, paths_of_match, read_paths
 from engine.policy.rules.compiled import Bundle, CompiledRule
 from engine.policy.rules.pass_facts import PassFacts, PoolMarket
 
@@ -90,10 +90,10 @@ class LimitRules:
             for compiled in bundle.limit_rules
             if isinstance(compiled.rule, LimitRule)
         ]
-        self._engine, self._now = bundle.engine, snapshot.taken_at
+        self._engine = bundle.engine
         self._facts = PassFacts(bundle.engine, policy, environment, snapshot, markets)
         self._groups: dict[Hashable, Group | None] = {}
-        self._keys = {each.rule.name: pod_key(_pod_paths(each), self._now) for each in self.asked}
+        self._sorters = {each.rule.name: PodSorter(_pod_paths(each), snapshot.taken_at) for each in self.asked}
 
     def group_of_pool(self, asked: AskedLimit, pool: NodePool) -> Group | None:
         """The group that all of a pool counts in; None: the rule is not about the pool."""
@@ -106,7 +106,7 @@ class LimitRules:
         if asked.is_of_some_pools and (pool is None or not asked.compiled.matches_pool(pool)):
             return None
         at = pool.name if pool is not None and asked.is_of_some_pools else ""
-        key = (asked.rule.name, at, self._keys[asked.rule.name](pod))
+        key = (asked.rule.name, at, self._sorters[asked.rule.name].key(pod))
         if key not in self._groups:
             self._groups[key] = self._group(asked, pod, at) if asked.compiled.matches_pod(pod) else None
         return self._groups[key]

@@ -21,7 +21,7 @@ from engine.model.rule import RequirementRule
 from engine.model.snapshot import Snapshot
 from engine.policy.cel.port import Answer, Bound, Observed
 from engine.policy.rules.asked import TYPES, AskedRule, Opinion
-from engine.policy.rules.class_keys import pod_key, values_at
+from engine.policy.rules.class_keys import PodSorter, pod_values, values_at
 from engine.policy.rules.compiled import Bundle
 from engine.policy.rules.memo import book_of
 from engine.policy.rules.pass_facts import PassFacts, PoolMarket
@@ -99,10 +99,15 @@ class Eligibility:
         self._markets = {each.pool.name: each for each in sorted(markets, key=lambda market: market.pool.name)}
         self._facts = PassFacts(bundle.engine, policy, environment, snapshot, self._markets.values())
         self._now = snapshot.taken_at
-        self._pod_key = pod_key((path for asked in self._asked for path in asked.pod_paths), self._now)
+        self._sorter = PodSorter((path for asked in self._asked for path in asked.pod_paths), self._now)
         self._classes: dict[Hashable, _Class] = {}
         self._interned: dict[Rulings, Rulings] = {NO_RULINGS: NO_RULINGS}
         self._shelves: dict[tuple[str, str], _Shelf] = {}
+
+    @property
+    def class_count(self) -> int:
+        """How many kinds of pods there were to ask about so far."""
+        return len(self._classes)
 
     def rulings(self, pods: Iterable[Pod]) -> Mapping[PodKey, Rulings]:
         """Of each pod, in all pools; equal ones are one object."""
@@ -152,7 +157,7 @@ class Eligibility:
         return tuple(told)
 
     def _class_of(self, pod: Pod) -> _Class:
-        key = self._pod_key(pod)
+        key = self._sorter.key(pod)
         found = self._classes.get(key)
         if found is None:
             found = self._classes[key] = self._judge(pod)
@@ -160,7 +165,7 @@ class Eligibility:
 
     def _judge(self, pod: Pod) -> _Class:
         asked = [each for each in self._asked if each.compiled.matches_pod(pod)]
-        keys = {each.rule.name: pod_key(each.pod_paths, self._now)(pod) for each in asked}
+        keys = {each.rule.name: pod_values(each.pod_paths, pod, self._now) for each in asked}
         said: dict[str, list[Opinion]] = {}
         by_pool = []
         for name, market in self._markets.items():
