@@ -10,14 +10,12 @@ from typing import Any
 
 from cel_expr_python import cel
 
+from engine.policy.cel.outcomes import STOPPED
 from engine.policy.cel.port import Answer, Problem, Value
 from engine.policy.cel.types import CelType, Scalar
 
 TRUE = Answer(value=True)
 FALSE = Answer(value=False)
-LOOP_STEPS = 10_000
-"""So many turns of loops the library allows an evaluation."""
-
 CEL_TYPES = {
     Scalar.BOOL: cel.Type.BOOL,
     Scalar.INT: cel.Type.INT,
@@ -86,5 +84,5 @@ def told(error: str) -> str:
     if found := _NO_FACT.fullmatch(plain):
         return f"no fact was given for {found[1]}"
     if "teration budget" in plain:
-        return f"stopped after {LOOP_STEPS:,} turns of loops; the turns of a loop in a loop multiply"
+        return STOPPED
     return plain

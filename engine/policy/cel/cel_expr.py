@@ -11,7 +11,6 @@ from attrs import evolve
 from engine.policy.cel.answers import (
     CEL_TYPES,
     FALSE,
-    LOOP_STEPS,
     TRUE,
     read_answer,
     result_problem,
@@ -24,7 +23,7 @@ from engine.policy.cel.checked_messages import read_checked
 from engine.policy.cel.checker_messages import worded
 from engine.policy.cel.environment import Environment
 from engine.policy.cel.messages import RecordMessages
-from engine.policy.cel.outcomes import error_pointer, observed_parts
+from engine.policy.cel.outcomes import LOOP_STEPS, error_pointer, observed_parts
 from engine.policy.cel.port import Answer, Bound, DoesNotCompile, Observed, Plain
 from engine.policy.cel.reads import reads_of
 from engine.policy.cel.source_tree import Node, source_tree

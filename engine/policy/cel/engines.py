@@ -6,10 +6,11 @@ from collections.abc import Callable
 from functools import cache
 
 from engine.policy.cel.cel_expr import CelExprEngine
+from engine.policy.cel.cel_python import CelPythonEngine
 from engine.policy.cel.port import CelEngine
 
 DEFAULT = "cel-expr"
-ENGINES: dict[str, Callable[[], CelEngine]] = {"cel-expr": CelExprEngine}
+ENGINES: dict[str, Callable[[], CelEngine]] = {"cel-expr": CelExprEngine, "cel-python": CelPythonEngine}
 
 
 @cache

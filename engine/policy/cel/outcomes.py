@@ -10,8 +10,13 @@ from attrs import frozen
 from engine.policy.cel.port import Answer, Observed
 from engine.policy.cel.source_tree import Form, Node
 
+LOOP_STEPS = 10_000
+"""So many turns of loops an evaluation may take: cel-expr's limit, which the other engine keeps too."""
+
+STOPPED = f"stopped after {LOOP_STEPS:,} turns of loops; the turns of a loop in a loop multiply"
+
 MOST_TURNS = 256
-"""So many turns of a loop are looked into; what only a later one does stays unseen."""
+"""So many turns of an outermost loop are looked into, fewer inside; what only a later one does stays unseen."""
 
 Scope = Mapping[str, Any]
 """What the loops around set, by variable."""
@@ -27,6 +32,10 @@ class Outcome:
     @property
     def has_erred(self) -> bool:
         return self.answer is not None and bool(self.answer.error)
+
+    @property
+    def has_stopped(self) -> bool:
+        return self.answer is not None and self.answer.error == STOPPED
 
     def is_exactly(self, truth: bool) -> bool:
         return self.answer is not None and self.answer.value is truth
@@ -72,11 +81,23 @@ def _visits(node: Node, scope: Scope, parts: Parts) -> Iterator[tuple[Node, Outc
 
 
 def _erring(node: Node, scope: Scope, parts: Parts) -> Node | None:
-    if not parts.outcome(node, scope).has_erred:
+    outcome = parts.outcome(node, scope)
+    if not outcome.has_erred:
         return None
+    if outcome.has_stopped:
+        return _stopping(node, scope, parts)
     for part, inner in _reached(node, scope, parts):
         if (found := _erring(part, inner, parts)) is not None:
             return found
+    return node
+
+
+def _stopping(node: Node, scope: Scope, parts: Parts) -> Node:
+    """The loop that took all the turns; its own turns are not gone through once more."""
+    outer = node.parts[:1] if node.form in _REACH_OF_FORMS else node.parts
+    for part in outer:
+        if parts.outcome(part, scope).has_stopped:
+            return _stopping(part, scope, parts)
     return node
 
 
@@ -127,7 +148,7 @@ def _loop(node: Node, scope: Scope, parts: Parts) -> Iterator[tuple[Node, Scope]
         return
     has_condition = len(turn) > 1
     decisive = _DECISIVE.get(node.word)
-    for set_here in parts.turns(node, outcome)[:MOST_TURNS]:
+    for set_here in parts.turns(node, outcome)[: max(MOST_TURNS >> 4 * len(scope), 8)]:
         inner = {**scope, **set_here}
         yield turn[0], inner
         first = parts.outcome(turn[0], inner)

@@ -1,0 +1,248 @@
+"""cel-python's interpreter, held to the letter of CEL where it departs from it on the portable subset.
+
+It keeps errors as values inside of an evaluation; so does all of this. What is mended here: errors in loops end up
+outside of the ``||`` that should absorb them, an error inside ``has`` reads as false, NaN equals itself, lists answer
+to negative indexes, texts are turned to numbers and spans of time leniently, and loops go on for ever.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import celpy
+import lark
+from celpy import celtypes
+from celpy.celparser import CELParser
+from celpy.evaluation import CELEvalError, Evaluator, base_functions, eval_error
+
+from engine.policy.cel.outcomes import LOOP_STEPS
+from engine.policy.cel.text_literals import read_text
+
+_WHOLE = re.compile(r"-?\d+", re.ASCII)
+_SPAN = re.compile(r"[-+]?(?:0|(?:(?:\d+(?:\.\d*)?|\.\d+)(?:h|ms|m|s|us|µs|ns))+)", re.ASCII)
+_MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:Z|[+-]\d\d:\d\d)", re.ASCII)
+_TEXT_TOKENS = frozenset({"STRING_LIT", "MLSTRING_LIT"})
+
+
+class TooManyTurns(Exception):
+    """Loops took more than `LOOP_STEPS`: nothing absorbs it."""
+
+
+class PlacedParser(CELParser):
+    """The library's parser, in which ``true`` and ``false`` too know their place in the source."""
+
+    @staticmethod
+    def ambiguous_literals(t: Any) -> Any:
+        return lark.Token.new_borrow_pos("BOOL_LIT", t.value, t) if t.value in {"true", "false"} else t
+
+
+def new_environment() -> celpy.Environment:
+    """An environment for one thread. The library keeps one parser for all, whoever made it first."""
+    CELParser.CEL_PARSER = None
+    PlacedParser()
+    return celpy.Environment(runner_class=Interpreter)
+
+
+class Interpreter(celpy.InterpretedRunner):
+    """Runs a tree, or any part of one."""
+
+    def evaluate(self, context: Mapping[str, Any]) -> Any:
+        return StrictEvaluator(self.ast, self.new_activation()).evaluate(dict(context))
+
+
+class StrictEvaluator(Evaluator):
+    """See the module."""
+
+    def __init__(self, ast: Any, activation: Any, turns: Iterator[int] | None = None) -> None:
+        super().__init__(ast, activation)
+        self._turns = iter(range(LOOP_STEPS)) if turns is None else turns
+
+    def conditionalor(self, tree: Any) -> Any:
+        return self._chain(tree, celtypes.logical_or, decisive=True)
+
+    def conditionaland(self, tree: Any) -> Any:
+        return self._chain(tree, celtypes.logical_and, decisive=False)
+
+    def _chain(self, tree: Any, together: Callable[[Any, Any], Any], *, decisive: bool) -> Any:
+        left = self.visit(tree.children[0])
+        if len(tree.children) == 1 or _is_exactly(left, decisive):
+            return left
+        return _joined(together, left, self.visit(tree.children[1]))
+
+    def expr(self, tree: Any) -> Any:
+        condition = self.visit(tree.children[0])
+        if len(tree.children) == 1 or isinstance(condition, CELEvalError):
+            return condition
+        return self.visit(tree.children[1 if condition else 2])
+
+    def macro_has_eval(self, exprlist: Any) -> Any:
+        selected = exprlist.children[0]
+        while selected.data != "member_dot":
+            selected = selected.children[0]
+        owner = self.visit(selected.children[0])
+        return owner if isinstance(owner, CELEvalError) else celtypes.BoolType(str(selected.children[1]) in owner)
+
+    def member_dot_arg(self, tree: Any) -> Any:
+        loop = _LOOPS.get(str(tree.children[1]))
+        if loop is None:
+            return super().member_dot_arg(tree)
+        over = self.visit(tree.children[0])
+        if isinstance(over, CELEvalError):
+            return over
+        name_tree, body = tree.children[2].children
+        name = str(next(name_tree.find_data("ident")).children[0])
+        return loop(self._each(name, body, over))
+
+    def _each(self, name: str, body: Any, over: Any) -> Iterator[tuple[Any, Any]]:
+        for value in over:
+            if next(self._turns, None) is None:
+                raise TooManyTurns
+            inner = StrictEvaluator(body, self.activation, self._turns)
+            yield value, inner.set_activation({name: value}).visit(body)
+
+    def literal(self, tree: Any) -> Any:
+        token = tree.children[0]
+        if token.type in _TEXT_TOKENS:
+            return celtypes.StringType(read_text(str(token)))
+        return super().literal(tree)
+
+
+def _is_exactly(value: Any, truth: bool) -> bool:
+    return isinstance(value, celtypes.BoolType) and bool(value) is truth
+
+
+def _joined(together: Callable[[Any, Any], Any], left: Any, right: Any) -> Any:
+    return eval_error("no such overload", TypeError)(together)(left, right)
+
+
+def _all(turns: Iterator[tuple[Any, Any]]) -> Any:
+    return _until(turns, celtypes.logical_and, decisive=False)
+
+
+def _exists(turns: Iterator[tuple[Any, Any]]) -> Any:
+    return _until(turns, celtypes.logical_or, decisive=True)
+
+
+def _until(turns: Iterator[tuple[Any, Any]], together: Callable[[Any, Any], Any], *, decisive: bool) -> Any:
+    result: Any = celtypes.BoolType(not decisive)
+    for _, answer in turns:
+        result = _joined(together, result, answer)
+        if _is_exactly(result, decisive):
+            break
+    return result
+
+
+def _exists_one(turns: Iterator[tuple[Any, Any]]) -> Any:
+    kept = _filter(turns)
+    return kept if isinstance(kept, CELEvalError) else celtypes.BoolType(len(kept) == 1)
+
+
+def _filter(turns: Iterator[tuple[Any, Any]]) -> Any:
+    kept = celtypes.ListType()
+    for value, answer in turns:
+        if isinstance(answer, CELEvalError):
+            return answer
+        if answer:
+            kept.append(value)
+    return kept
+
+
+def _map(turns: Iterator[tuple[Any, Any]]) -> Any:
+    made = celtypes.ListType()
+    for _, answer in turns:
+        if isinstance(answer, CELEvalError):
+            return answer
+        made.append(answer)
+    return made
+
+
+_LOOPS: dict[str, Callable[[Iterator[tuple[Any, Any]]], Any]] = {
+    "all": _all,
+    "exists": _exists,
+    "exists_one": _exists_one,
+    "filter": _filter,
+    "map": _map,
+}
+
+
+def _are_equal(left: Any, right: Any) -> bool:
+    """Equality of values that the checker found alike; NaN equals nothing."""
+    if isinstance(left, list):
+        return len(left) == len(right) and all(map(_are_equal, left, right))
+    if isinstance(left, dict):
+        return left.keys() == right.keys() and all(_are_equal(value, right[key]) for key, value in left.items())
+    if isinstance(left, float):
+        return float(left) == float(right)
+    return bool(left == right)
+
+
+def _equal(left: Any, right: Any) -> Any:
+    for each in (left, right):
+        if isinstance(each, CELEvalError):
+            return each
+    return celtypes.BoolType(_are_equal(left, right))
+
+
+def _unequal(left: Any, right: Any) -> Any:
+    found = _equal(left, right)
+    return found if isinstance(found, CELEvalError) else celtypes.BoolType(not found)
+
+
+def _in(item: Any, container: Any) -> Any:
+    for each in (item, container):
+        if isinstance(each, CELEvalError):
+            return each
+    if isinstance(container, dict):
+        return celtypes.BoolType(item in container)
+    return celtypes.BoolType(any(_are_equal(item, each) for each in container))
+
+
+def _at(container: Any, index: Any) -> Any:
+    for each in (container, index):
+        if isinstance(each, CELEvalError):
+            return each
+    if isinstance(container, list) and not 0 <= index < len(container):
+        raise IndexError(f"there is no element {index} of {len(container)}")
+    return container[index]
+
+
+def _divided(left: Any, right: Any) -> Any:
+    if isinstance(left, float) and isinstance(right, float) and float(right) == 0.0:
+        sign = math.copysign(1.0, left) * math.copysign(1.0, right)
+        return celtypes.DoubleType(math.nan if left == 0 or math.isnan(left) else sign * math.inf)
+    return base_functions["_/_"](left, right)
+
+
+def _int(value: Any) -> Any:
+    if isinstance(value, str) and not _WHOLE.fullmatch(value):
+        raise ValueError(f"{value!r} is no whole number")
+    if isinstance(value, float) and not -(2.0**63) < value < 2.0**63:
+        raise ValueError(f"{value} is out of an int's range")
+    return celtypes.IntType(int(value))
+
+
+def _duration(value: Any) -> Any:
+    if not _SPAN.fullmatch(value):
+        raise ValueError(f"{value!r} is no duration")
+    return celtypes.DurationType(value)
+
+
+def _timestamp(value: Any) -> Any:
+    if not _MOMENT.fullmatch(value):
+        raise ValueError(f"{value!r} is no timestamp")
+    return celtypes.TimestampType(value)
+
+
+FUNCTIONS: dict[str, Callable[..., Any]] = {
+    "_==_": _equal,
+    "_!=_": _unequal,
+    "_in_": _in,
+    "_[_]": _at,
+    "_/_": _divided,
+    "int": _int,
+    "duration": _duration,
+    "timestamp": _timestamp,
+}
