@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 from engine.model.diagnostic import Position
 from engine.model.pod import Pod
@@ -21,8 +21,9 @@ from engine.model.rule import (
     RuleKind,
     Selection,
 )
+from engine.policy.cel.cel_python import portable_problems
 from engine.policy.cel.engines import engine_named
-from engine.policy.cel.port import Bound, CelEngine, DoesNotCompile, Program
+from engine.policy.cel.port import Bound, CelEngine, DoesNotCompile, Problem, Program
 from engine.policy.cel.types import CelType, Scalar
 from engine.policy.facts.schema import variables_for
 from engine.policy.findings import Findings
@@ -168,14 +169,21 @@ class _Compiling:
         try:
             program = self._engine.compile(expanded.text, variables, results)
         except DoesNotCompile as refused:
-            for problem in refused.problems:
-                own = expanded.piece_at(problem.offset).expression is expression
-                message = problem.message if own else f"{problem.message}, as {part} reads it"
-                position = expanded.position(problem.offset)
-                self._tell(position, problem.rule, message, problem.hint or self._hint(expanded, problem.offset))
+            self._refuse(expanded, part, expression, refused.problems)
             return None
         self._lint(expanded, part, variables)
+        if self._rule.is_portable:
+            for problem in portable_problems(expanded.text, variables):
+                hint = problem.hint or "write it with what both engines know, or set portable: false"
+                self._refuse(expanded, part, expression, (evolve(problem, hint=hint),))
         return expanded, program
+
+    def _refuse(self, expanded: Expanded, part: str, expression: Expression, problems: Sequence[Problem]) -> None:
+        for problem in problems:
+            own = expanded.piece_at(problem.offset).expression is expression
+            message = problem.message if own else f"{problem.message}, as {part} reads it"
+            hint = self._hint(expanded, problem.offset) or problem.hint
+            self._tell(expanded.position(problem.offset), problem.rule, message, hint)
 
     def _lint(self, expanded: Expanded, part: str, variables: Mapping[str, CelType]) -> None:
         for lint in expression_lints(expanded.text, part, variables, self._engine):

@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from attrs import frozen
 
 from engine.policy.cel.port import CelEngine, DoesNotCompile
-from engine.policy.cel.types import CelType, Record, Scalar
+from engine.policy.cel.types import CelType, Scalar
 from engine.policy.rules.expressions import VARIABLES, names_read
-from engine.policy.rules.loops import Loop, Scope, Structure
+from engine.policy.rules.loops import Scope, Structure
 from engine.policy.rules.tokens import Token, TokenKind, tokens_of
 
 # Half of what the first engine runs before it gives up.
@@ -39,8 +39,8 @@ def expression_lints(source: str, part: str, variables: Mapping[str, CelType], e
     found = [
         *_constant(tokens, part, variables),
         *_too_many_steps(structure, variables),
-        *_in_loops(structure, variables),
-        *_bad_literals(tokens, engine),
+        *_shadowing(structure, variables),
+        *_bad_time_zones(tokens, engine),
         *_time_by_hand(tokens),
     ]
     return tuple(sorted(found, key=lambda lint: lint.offset))
@@ -61,34 +61,14 @@ def _too_many_steps(structure: Structure, scope: Scope) -> Iterator[Lint]:
         yield Lint(longest.name.start, "too-many-steps", message, hint)
 
 
-def _in_loops(structure: Structure, scope: Scope, start: int = 0, end: int | None = None) -> Iterator[Lint]:
-    """What depends on the variables that are known at a place."""
-    at = start
+def _shadowing(structure: Structure, scope: Scope, start: int = 0, end: int | None = None) -> Iterator[Lint]:
+    """Loops' variables that hide those of the loops around them; the engines see to what hides a fact."""
     for loop in structure.loops(scope, start, end):
-        yield from _pointless_has(structure, scope, at, loop.start)
-        yield from _shadowing(loop, scope)
-        yield from _in_loops(structure, structure.inner_scope(loop, scope), loop.start, loop.end)
-        at = loop.end
-    yield from _pointless_has(structure, scope, at, len(structure.tokens) if end is None else end)
-
-
-def _shadowing(loop: Loop, scope: Scope) -> Iterator[Lint]:
-    for token in loop.variables:
-        if token.text in scope or token.text == VARIABLES:
-            message = f"the loop's variable {token.text} hides the {token.text} that is there already"
-            yield Lint(token.start, "shadowed-name", message, "give the loop's variable another name")
-
-
-def _pointless_has(structure: Structure, scope: Scope, start: int, end: int) -> Iterator[Lint]:
-    tokens = structure.tokens
-    for index in range(start, end - 1):
-        if tokens[index].text != "has" or tokens[index].follows_dot or tokens[index + 1].text != "(":
-            continue
-        last = structure.closing(index + 1) - 1
-        over = structure.type_ending_at(last - 2, scope)
-        if tokens[last].follows_dot and isinstance(over, Record):
-            message = f"{over.name}.{tokens[last].text} is always there, and has() does not ask whether it is set"
-            yield Lint(tokens[index].start, "pointless-has", message, "compare the value; has() is for a map's keys")
+        for token in loop.variables:
+            if token.text in scope or token.text == VARIABLES:
+                message = f"the loop's variable {token.text} hides the {token.text} that is there already"
+                yield Lint(token.start, "shadowed-name", message, "give the loop's variable another name")
+        yield from _shadowing(structure, structure.inner_scope(loop, scope), loop.start, loop.end)
 
 
 def _time_by_hand(tokens: Sequence[Token]) -> Iterator[Lint]:
@@ -99,37 +79,18 @@ def _time_by_hand(tokens: Sequence[Token]) -> Iterator[Lint]:
             yield Lint(token.start, "time-by-hand", message, hint, is_error=False)
 
 
-def _bad_literals(tokens: Sequence[Token], engine: CelEngine) -> Iterator[Lint]:
-    """Literals that can only err, found out by the engine itself."""
-    for name, opening, literal, closing in zip(tokens, tokens[1:], tokens[2:], tokens[3:], strict=False):
-        if literal.kind is not TokenKind.TEXT or (opening.text, closing.text) != ("(", ")"):
+def _bad_time_zones(tokens: Sequence[Token], engine: CelEngine) -> Iterator[Lint]:
+    """Zones that the engine does not know, whatever time it is."""
+    for method, opening, zone in zip(tokens, tokens[1:], tokens[2:], strict=False):
+        if method.text not in _TIME_PARTS or not method.follows_dot or opening.text != "(":
             continue
-        tried = _tried(name, literal.text)
-        if tried is None:
-            continue
-        what, source, result = tried
-        try:
-            error = engine.compile(source, {}, result).evaluate({}).error
-        except DoesNotCompile as refused:
-            error = refused.problems[0].message
-        if error:
-            yield Lint(literal.start, "bad-literal", f"{literal.text[:80]} is no {what}", _HINTS[what])
+        if zone.kind is TokenKind.TEXT and _errs(f"{_SOME_TIME}.{method.text}({zone.text})", engine):
+            hint = 'write an IANA name such as "America/New_York"'
+            yield Lint(zone.start, "unknown-time-zone", f"{zone.text[:80]} is no time zone", hint)
 
 
-_HINTS = {
-    "duration": 'write such as "1h30m"; there are no days',
-    "time": 'write such as "2026-12-01T09:00:00Z"',
-    "time zone": 'write an IANA name such as "America/New_York"',
-    "regular expression": "the engine knows RE2's: no look-around, no back-references",
-}
-
-
-def _tried(name: Token, literal: str) -> tuple[str, str, Scalar] | None:
-    """What a literal is meant to be, and a text that errs where it is not."""
-    if not name.follows_dot:
-        if name.text == "duration":
-            return "duration", f"duration({literal})", Scalar.DURATION
-        return ("time", f"timestamp({literal})", Scalar.TIMESTAMP) if name.text == "timestamp" else None
-    if name.text == "matches":
-        return "regular expression", f'"".matches({literal})', Scalar.BOOL
-    return ("time zone", f"{_SOME_TIME}.{name.text}({literal})", Scalar.INT) if name.text in _TIME_PARTS else None
+def _errs(source: str, engine: CelEngine) -> bool:
+    try:
+        return bool(engine.compile(source, {}, Scalar.INT).evaluate({}).error)
+    except DoesNotCompile:
+        return True

@@ -97,10 +97,6 @@ class Structure:
             return self._bracket(self._opening[index], index, scope)
         return Unknown()
 
-    def closing(self, index: int) -> int:
-        """The bracket that closes the one at ``index``."""
-        return self._closing[index]
-
     def _loop(self, index: int, scope: Scope) -> Loop | None:
         token, after = self.tokens[index], list(self.tokens[index + 1 : index + 6])
         if token.text not in MACROS or not token.follows_dot or not after or after[0].text != "(":
