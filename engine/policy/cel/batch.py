@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from attrs import frozen
+from attrs import define
 from cel_expr_python import cel
 
 from engine.policy.cel.answers import FALSE, PYTHON_TYPES, TRUE, finite
@@ -16,19 +16,28 @@ from engine.policy.cel.types import Record, Scalar
 _ITEMS = "items__"
 
 
-@frozen
+@define(eq=False)
 class Batch:
-    """The expression in a loop over many values of one variable."""
+    """The expression in a loop over many values of one variable.
+
+    It keeps the values that it took in last: most loops are over the very same tuple as the one before.
+    """
 
     others: tuple[str, ...]
     library: Any
     loop: Any
     made: Any
+    _items: Sequence[Bound] | None = None
+    _taken: Any = None
 
     def answers(self, facts: Mapping[str, Bound], items: Sequence[Bound], result: Scalar) -> tuple[Answer, ...] | None:
         """None when anything at all erred."""
         data = {name: facts[name] for name in self.others if name in facts}
-        data[_ITEMS] = self.made(items=items) if self.made else list(items)
+        if items is not self._items:
+            self._taken = self.made(items=items) if self.made else list(items)
+            # What is no tuple could change.
+            self._items = items if isinstance(items, tuple) else None
+        data[_ITEMS] = self._taken
         try:
             found = self.loop.eval(self.library.Activation(data)).plain_value()
         except RuntimeError:

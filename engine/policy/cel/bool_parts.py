@@ -21,5 +21,7 @@ def bool_parts(source: str, variables: Mapping[str, CelType]) -> tuple[Span, ...
     if not isinstance(engine, CelExprEngine):
         raise TypeError(f"{CelExprEngine.name} is {type(engine).__name__}")
     checked = read_checked(engine.environment(variables).compile(source).serialize())
-    found = (node.span for node in source_tree(source, checked).walk() if node.is_bool and node.form is not Form.LITERAL)
+    found = (
+        node.span for node in source_tree(source, checked).walk() if node.is_bool and node.form is not Form.LITERAL
+    )
     return tuple(dict.fromkeys(found))

@@ -17,7 +17,7 @@ from celpy.evaluation import CELEvalError
 from engine.policy.cel.answers import result_problem, result_types
 from engine.policy.cel.intake import Intakes
 from engine.policy.cel.interpreter import FUNCTIONS, Interpreter, TooManyTurns, new_environment
-from engine.policy.cel.outcomes import STOPPED, Outcome, Scope, error_pointer, observed_parts
+from engine.policy.cel.outcomes import NO_LOOPS, STOPPED, Outcome, Scope, error_pointer, observed_parts
 from engine.policy.cel.port import Answer, Bound, DoesNotCompile, Observed, Plain, Problem, Value
 from engine.policy.cel.portable_functions import shown
 from engine.policy.cel.portable_tree import NOT_PORTABLE, PortableReader, Refused, parsed
@@ -95,9 +95,10 @@ class CelPythonProgram:
 
     def evaluate(self, facts: Mapping[str, Bound]) -> Answer:
         """See `port.Program`."""
-        outcome = _outcome(self._tree, facts)
-        if outcome.has_erred:
-            return Answer(error=_error_of(outcome), error_at=error_pointer(self._tree, InterpretedParts(facts)))
+        parts = InterpretedParts(facts)
+        outcome = parts.outcome(self._tree, NO_LOOPS)
+        if outcome.answer is not None and outcome.answer.error:
+            return evolve(outcome.answer, error_at=error_pointer(self._tree, parts))
         return _exact(outcome, self._expected)
 
     def evaluate_each(self, facts: Mapping[str, Bound], variable: str, items: Sequence[Bound]) -> tuple[Answer, ...]:
@@ -206,15 +207,12 @@ def _exact(outcome: Outcome, expected: Scalar) -> Answer:
     return answer
 
 
-def _error_of(outcome: Outcome) -> str:
-    return outcome.answer.error if outcome.answer is not None else ""
-
-
 def _told(error: CELEvalError) -> str:
     text = str(error.args[0]) if error.args else "no value"
     if found := _NO_MEMBER.fullmatch(text):
         return f'there is no key "{found[1]}"'
-    return "there is no such key" if text == "no such key" else text
+    beneath = error.args[2] if len(error.args) > 2 else None
+    return str(beneath[0]) if text == "return error for overflow" and beneath else text
 
 
 def _map(values: Mapping[str, Any]) -> Any:

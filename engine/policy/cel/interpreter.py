@@ -10,20 +10,33 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterator, Mapping
+from datetime import timedelta
+from fractions import Fraction
 from typing import Any
 
 import celpy
 import lark
+import re2  # type: ignore[import-untyped]
 from celpy import celtypes
 from celpy.celparser import CELParser
 from celpy.evaluation import CELEvalError, Evaluator, base_functions, eval_error
 
 from engine.policy.cel.outcomes import LOOP_STEPS
+from engine.policy.cel.regular_expressions import compiled_pattern
 from engine.policy.cel.text_literals import read_text
 
-_WHOLE = re.compile(r"-?\d+", re.ASCII)
-_SPAN = re.compile(r"[-+]?(?:0|(?:(?:\d+(?:\.\d*)?|\.\d+)(?:h|ms|m|s|us|µs|ns))+)", re.ASCII)
-_MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:Z|[+-]\d\d:\d\d)", re.ASCII)
+_WHOLE = re.compile(r"\s*[-+]?\d+\s*", re.ASCII)
+_SPAN = re.compile(r"[-+]?(?:0|(?:(?:\d+(?:\.\d*)?|\.\d+)(?:h|ms|m|s|us|ns))+)", re.ASCII)
+_SPAN_PART = re.compile(r"(\d+(?:\.\d*)?|\.\d+)(h|ms|m|s|us|ns)", re.ASCII)
+_MICROS = {
+    "h": Fraction(3_600_000_000),
+    "m": Fraction(60_000_000),
+    "s": Fraction(1_000_000),
+    "ms": Fraction(1000),
+    "us": Fraction(1),
+    "ns": Fraction(1, 1000),
+}
+_MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,6})?(?:Z|[+-]\d\d:\d\d)", re.ASCII)
 _TEXT_TOKENS = frozenset({"STRING_LIT", "MLSTRING_LIT"})
 
 
@@ -211,28 +224,40 @@ def _at(container: Any, index: Any) -> Any:
 
 def _divided(left: Any, right: Any) -> Any:
     if isinstance(left, float) and isinstance(right, float) and float(right) == 0.0:
-        sign = math.copysign(1.0, left) * math.copysign(1.0, right)
-        return celtypes.DoubleType(math.nan if left == 0 or math.isnan(left) else sign * math.inf)
+        top = float(left)
+        sign = math.copysign(1.0, top) * math.copysign(1.0, float(right))
+        return celtypes.DoubleType(math.nan if top == 0.0 or math.isnan(top) else sign * math.inf)
     return base_functions["_/_"](left, right)
 
 
 def _int(value: Any) -> Any:
     if isinstance(value, str) and not _WHOLE.fullmatch(value):
-        raise ValueError(f"{value!r} is no whole number")
+        raise ValueError(f'"{value}" is no whole number')
     if isinstance(value, float) and not -(2.0**63) < value < 2.0**63:
         raise ValueError(f"{value} is out of an int's range")
     return celtypes.IntType(int(value))
 
 
+def _matches(text: Any, pattern: Any) -> Any:
+    try:
+        return celtypes.BoolType(compiled_pattern(str(pattern)).search(str(text)) is not None)
+    except re2.error as error:
+        raise ValueError(f"{pattern} is no regular expression: {error}") from None
+
+
 def _duration(value: Any) -> Any:
-    if not _SPAN.fullmatch(value):
-        raise ValueError(f"{value!r} is no duration")
-    return celtypes.DurationType(value)
+    text = str(value)
+    if not _SPAN.fullmatch(text):
+        raise ValueError(f"{text} is no duration")
+    total = sum(Fraction(number) * _MICROS[unit] for number, unit in _SPAN_PART.findall(text))
+    if total.denominator != 1:
+        raise ValueError(f"{text} is finer than a microsecond")
+    return celtypes.DurationType(timedelta(microseconds=int(-total if text.startswith("-") else total)))
 
 
 def _timestamp(value: Any) -> Any:
     if not _MOMENT.fullmatch(value):
-        raise ValueError(f"{value!r} is no timestamp")
+        raise ValueError(f"{value} is no timestamp to the microsecond")
     return celtypes.TimestampType(value)
 
 
@@ -245,4 +270,5 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "int": _int,
     "duration": _duration,
     "timestamp": _timestamp,
+    "matches": _matches,
 }

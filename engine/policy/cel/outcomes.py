@@ -21,6 +21,8 @@ MOST_TURNS = 256
 Scope = Mapping[str, Any]
 """What the loops around set, by variable."""
 
+NO_LOOPS: Scope = {}
+
 
 @frozen
 class Outcome:
@@ -58,7 +60,7 @@ class Parts(Protocol):
 def observed_parts(tree: Node, source: str, parts: Parts) -> tuple[Observed, ...]:
     """Every part that was reached and came to a scalar or an error, outermost first; see `port.Program.observe`."""
     answers: dict[Node, list[Answer]] = {}
-    for node, outcome in _visits(tree, {}, parts):
+    for node, outcome in _visits(tree, NO_LOOPS, parts):
         if outcome.answer is not None and node.form is not Form.LITERAL:
             answers.setdefault(node, []).append(outcome.answer)
     return tuple(
@@ -70,7 +72,7 @@ def observed_parts(tree: Node, source: str, parts: Parts) -> tuple[Observed, ...
 
 def error_pointer(tree: Node, parts: Parts) -> int:
     """Where the innermost part stands whose error became the expression's; -1 when the expression does not err."""
-    found = _erring(tree, {}, parts)
+    found = _erring(tree, NO_LOOPS, parts)
     return found.pointer if found is not None else -1
 
 

@@ -41,6 +41,7 @@ _OPERATIONS = {
     "multiplication_mod": "_%_",
 }
 _LITERALS = {"INT_LIT": Scalar.INT, "FLOAT_LIT": Scalar.DOUBLE, "BOOL_LIT": Scalar.BOOL}
+_INT_BOUND = 2**63
 _TEXTS = frozenset({"STRING_LIT", "MLSTRING_LIT"})
 
 Typed = tuple[Node, CelType]
@@ -141,6 +142,8 @@ class PortableReader:
             return self._made(Form.LITERAL, "", (), tree, Scalar.STRING, text=text)
         if token.type not in _LITERALS:
             raise self._refused(tree, "null, bytes and unsigned numbers are not in the portable subset")
+        if token.type == "INT_LIT" and not -_INT_BOUND <= int(str(token), 0 if "x" in token else 10) < _INT_BOUND:
+            raise Refused(Problem(token.start_pos, "cel-invalid", f"{token} does not fit into 64 bits"))
         return self._made(Form.LITERAL, "", (), tree, _LITERALS[token.type])
 
     def _name(self, tree: Any, name: str, bound: Mapping[str, CelType]) -> Typed:
@@ -258,6 +261,9 @@ class PortableReader:
     def _method(self, tree: Any, bound: Mapping[str, CelType]) -> Typed:
         name = str(tree.children[1])
         arguments = tree.children[2].children if len(tree.children) == 3 else []
+        root = _plain_name(tree.children[0])
+        if root is not None and root not in self._variables and root not in bound:
+            raise self._refused(tree, f"{root}.{name}() is not in the portable subset")
         target = self._typed(tree.children[0], bound)
         if name in MACROS:
             return self._loop(tree, name, target, arguments, bound)

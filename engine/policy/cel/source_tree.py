@@ -103,7 +103,7 @@ class _Reader:
         start, end, pointer = at, at + len(sign), at
         if sign[0] == "(":
             start, end = self._word_before(at), self._tokens.closing_end(at)
-            pointer = start
+            pointer = self._tokens.all[self._tokens.place(at) - 1].start if call.HasField("target") else start
         elif sign[0] == "[":
             end = self._tokens.closing_end(at)
             pointer = parts[-1].span.start

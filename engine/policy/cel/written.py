@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 
 from engine.policy.cel.outcomes import Outcome
 from engine.policy.cel.port import Problem
+from engine.policy.cel.regular_expressions import pattern_error
 from engine.policy.cel.source_tree import Form, Node
 from engine.policy.cel.types import CelType
 
@@ -35,3 +36,7 @@ def _problems(node: Node, variables: Mapping[str, CelType], alone: Callable[[Nod
         outcome = alone(node)
         if outcome.answer is not None and outcome.answer.error:
             yield Problem(node.pointer, "cel-always-errs", f"this always errs: {outcome.answer.error}")
+    pattern = node.parts[-1].text if node.form is Form.CALL and node.word == "matches" else None
+    if pattern is not None and (reason := pattern_error(pattern)):
+        message = f"this is no regular expression of RE2: {reason}"
+        yield Problem(node.parts[-1].span.start, "cel-always-errs", message)
