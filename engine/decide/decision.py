@@ -2,40 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from attrs import evolve
 
-from attrs import evolve, frozen
-
-from engine.decide.bring_up import BringUp, bring_ups
 from engine.decide.budgets_asked import budget_rules
 from engine.decide.ceilings import Ceilings
 from engine.decide.departures import departures, machines
-from engine.decide.fleet import Fleet, match
+from engine.decide.fleet import Fleet
 from engine.decide.foundation import foundation, has_changed
 from engine.decide.guarding import Closed, guarded
 from engine.decide.held_launches import without_held
-from engine.decide.held_nodes import as_if_open
 from engine.decide.holding import next_owed, owed_with
 from engine.decide.launches import Launches, launches
-from engine.decide.losses import lessons, losses
 from engine.decide.memory import next_ledger
 from engine.decide.moving import moving
-from engine.decide.nominations import binding_differences, next_planned, nominations, reservations
-from engine.decide.options import Market
+from engine.decide.nominations import binding_differences, next_planned, nominations
 from engine.decide.plan_hash import sealed
-from engine.decide.pools import pool_states, standing_nodes
+from engine.decide.question import problem_of, see
 from engine.decide.requirement_rules import RequirementRules
-from engine.decide.room import existing_nodes
 from engine.model.catalog import Catalog
 from engine.model.document import DesiredDocument, Foundation, RemovalRecord, node_sets
 from engine.model.environment import Environment
-from engine.model.ledger import Ledger, Owed
 from engine.model.money import total
 from engine.model.plan import LimitUse, Plan, Removal, RemovalPhase
 from engine.model.pod import Pod
 from engine.model.policy import Policy
 from engine.model.snapshot import Snapshot
-from engine.scheduling.problem import Problem, Solution
+from engine.scheduling.problem import Solution
 from engine.scheduling.solve import solve
 
 
@@ -46,23 +38,18 @@ def decide(snapshot: Snapshot, policy: Policy, catalog: Catalog, environment: En
     claim leaves by a removal record only. A plan that changes nothing in the document carries the published one as it
     is, and document version 0 where none is published.
     """
-    snapshot = as_if_open(snapshot)
-    fleet = match(snapshot)
-    brought = bring_ups(fleet, policy, snapshot)
-    lost = losses(fleet, snapshot)
-    gone = tuple(removal.record.claim for removal in lost)
-    learned = lessons(fleet, lost, brought, snapshot)
-    owed = owed_with(learned.owed, lost, snapshot.taken_at)
-    seen = _Seen(fleet, brought, gone, learned, owed, snapshot, policy, catalog, environment)
+    seen = see(snapshot, policy, catalog, environment)
+    snapshot, fleet, brought, lost, learned = seen.snapshot, seen.fleet, seen.brought, seen.lost, seen.learned
+    gone, owed = seen.gone, seen.owed
     rules = RequirementRules(policy, catalog, environment, snapshot)
     ceilings = Ceilings(fleet, gone, owed, policy, environment)
     waiting, published = fleet.waiting_pods, snapshot.document
 
     def draft(closed: Closed) -> Plan:
         def solved(pods: tuple[Pod, ...]) -> Solution:
-            return solve(_problem(seen, pods, rules, ceilings, closed))
+            return solve(problem_of(seen, pods, rules, ceilings, closed))
 
-        problem = _problem(seen, waiting, rules, ceilings, closed)
+        problem = problem_of(seen, waiting, rules, ceilings, closed)
         solution = solve(problem)
         movable = moving(fleet, brought, waiting, solution, solved)
         known = machines(brought, gone, solution.placements, movable, policy, snapshot)
@@ -109,56 +96,6 @@ def decide(snapshot: Snapshot, policy: Policy, catalog: Catalog, environment: En
 
 def _limit_order(use: LimitUse) -> tuple[str, str, str, str]:
     return use.node_pool, use.resource, use.rule, use.group
-
-
-@frozen(eq=False)
-class _Seen:
-    """What a pass knows before it plans. ``owed`` is what pools may replace, this pass's losses included."""
-
-    fleet: Fleet
-    brought: Mapping[str, BringUp]
-    gone: tuple[str, ...]
-    learned: Ledger
-    owed: Mapping[str, Owed]
-    snapshot: Snapshot
-    policy: Policy
-    catalog: Catalog
-    environment: Environment
-
-
-def _problem(
-    seen: _Seen, waiting: tuple[Pod, ...], rules: RequirementRules, ceilings: Ceilings, closed: Closed
-) -> Problem:
-    """What is asked of the scheduler. Where nobody wants a node, only limits are looked up: most passes are such."""
-    fleet, brought, gone, learned, snapshot = seen.fleet, seen.brought, seen.gone, seen.learned, seen.snapshot
-    standing = standing_nodes(fleet, gone, brought)
-    wanted = bool(waiting) or any(standing.get(pool.name, 0) < pool.base_nodes for pool in seen.policy.node_pools)
-    market = Market(seen.catalog, seen.environment, snapshot, learned)
-    existing = existing_nodes(fleet, brought, gone, snapshot, seen.catalog) if wanted else ()
-    states = pool_states(
-        fleet,
-        brought,
-        gone,
-        seen.policy,
-        seen.environment,
-        market,
-        learned,
-        snapshot,
-        with_options=wanted,
-        blocked=closed.add,
-        replaceable={pool: each.capacity for pool, each in seen.owed.items()} if closed.may_replace else {},
-    )
-    return Problem(
-        pods=waiting,
-        existing=existing,
-        pools=states,
-        daemon_sets=snapshot.daemon_sets,
-        caps=seen.environment.caps,
-        unavailable=learned.unavailable,
-        reservations=reservations(waiting, existing, fleet, learned),
-        rulings=rules.rulings(waiting, states, existing),
-        ceilings=ceilings.of(states, fleet.waiting_pods, market, snapshot) if wanted else (),
-    )
 
 
 def _document(

@@ -1,0 +1,91 @@
+"""What a pass knows before it plans, and the question that it puts to the scheduler."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from attrs import frozen
+
+from engine.decide.bring_up import BringUp, bring_ups
+from engine.decide.ceilings import Ceilings
+from engine.decide.fleet import Fleet, match
+from engine.decide.guarding import Closed
+from engine.decide.held_nodes import as_if_open
+from engine.decide.holding import owed_with
+from engine.decide.losses import lessons, losses
+from engine.decide.nominations import reservations
+from engine.decide.options import Market
+from engine.decide.pools import pool_states, standing_nodes
+from engine.decide.requirement_rules import RequirementRules
+from engine.decide.room import existing_nodes
+from engine.model.catalog import Catalog
+from engine.model.environment import Environment
+from engine.model.ledger import Ledger, Owed
+from engine.model.plan import Removal
+from engine.model.pod import Pod
+from engine.model.policy import Policy
+from engine.model.snapshot import Snapshot
+from engine.scheduling.problem import Problem
+
+
+@frozen(eq=False)
+class Seen:
+    """``owed`` is what pools may replace, this pass's losses included; ``snapshot`` has its held nodes open."""
+
+    fleet: Fleet
+    brought: Mapping[str, BringUp]
+    lost: tuple[Removal, ...]
+    gone: tuple[str, ...]
+    learned: Ledger
+    owed: Mapping[str, Owed]
+    snapshot: Snapshot
+    policy: Policy
+    catalog: Catalog
+    environment: Environment
+
+
+def see(snapshot: Snapshot, policy: Policy, catalog: Catalog, environment: Environment) -> Seen:
+    """Put together what one snapshot shows."""
+    snapshot = as_if_open(snapshot)
+    fleet = match(snapshot)
+    brought = bring_ups(fleet, policy, snapshot)
+    lost = losses(fleet, snapshot)
+    gone = tuple(removal.record.claim for removal in lost)
+    learned = lessons(fleet, lost, brought, snapshot)
+    owed = owed_with(learned.owed, lost, snapshot.taken_at)
+    return Seen(fleet, brought, lost, gone, learned, owed, snapshot, policy, catalog, environment)
+
+
+def problem_of(
+    seen: Seen, waiting: tuple[Pod, ...], rules: RequirementRules, ceilings: Ceilings, closed: Closed
+) -> Problem:
+    """What is asked of the scheduler. Where nobody wants a node, only limits are looked up: most passes are such."""
+    fleet, brought, gone, learned, snapshot = seen.fleet, seen.brought, seen.gone, seen.learned, seen.snapshot
+    standing = standing_nodes(fleet, gone, brought)
+    wanted = bool(waiting) or any(standing.get(pool.name, 0) < pool.base_nodes for pool in seen.policy.node_pools)
+    market = Market(seen.catalog, seen.environment, snapshot, learned)
+    existing = existing_nodes(fleet, brought, gone, snapshot, seen.catalog) if wanted else ()
+    states = pool_states(
+        fleet,
+        brought,
+        gone,
+        seen.policy,
+        seen.environment,
+        market,
+        learned,
+        snapshot,
+        with_options=wanted,
+        blocked=closed.add,
+        replaceable={pool: each.capacity for pool, each in seen.owed.items()} if closed.may_replace else {},
+    )
+    return Problem(
+        pods=waiting,
+        existing=existing,
+        pools=states,
+        daemon_sets=snapshot.daemon_sets,
+        caps=seen.environment.caps,
+        unavailable=learned.unavailable,
+        reservations=reservations(waiting, existing, fleet, learned),
+        rulings=rules.rulings(waiting, states, existing),
+        ceilings=ceilings.of(states, fleet.waiting_pods, market, snapshot) if wanted else (),
+    )
