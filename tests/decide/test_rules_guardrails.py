@@ -183,7 +183,6 @@ def test_guardrails_that_warn_or_count_change_nothing() -> None:
 
 def test_the_verdicts_are_part_of_the_plans_hash_and_come_back_from_its_json() -> None:
     quiet, warned = (world(guardrail(text, enforcement=WARN), pods=1).decide() for text in (ALWAYS, NEVER))
-    assert quiet.document.claims != ()
     assert quiet.hash != warned.hash
     assert from_json(Plan, canonical_json(warned)) == warned
 
