@@ -10,6 +10,7 @@ from engine.model.diagnostic import Diagnostic, InvalidInput
 from engine.model.environment import Caps, Cluster, Environment, Network, NetworkMode, Pricing, Sandbox
 from engine.model.money import UsdPerHour
 from engine.model.quantity import Resources
+from engine.model.rule import Enforcement
 from engine.policy.stack_file import NODE_ROLE_POLICIES, load_environment
 from tests.policy.texts import edited
 
@@ -58,6 +59,9 @@ config:
   nodewright:sandbox: {pods: 20, seed: 7, manifests: [pods.yaml]}
   nodewright:store: /var/lib/nodewright
   nodewright:backend: file:///var/lib/pulumi
+  nodewright:params: {spend: {mostPerHour: 12.5, count: 3, isOn: true, tier: gold}, gold-on-nvlink: {}}
+  nodewright:enforcement: {spend: warn, gold-on-nvlink: audit}
+  nodewright:celEngine: cel-python
 """
 
 
@@ -100,7 +104,30 @@ def test_every_key_has_its_meaning() -> None:
         sandbox=Sandbox(pods=20, seed=7, manifests=("pods.yaml",)),
         store="/var/lib/nodewright",
         backend="file:///var/lib/pulumi",
+        params={"spend": {"mostPerHour": 12.5, "count": 3, "isOn": True, "tier": "gold"}, "gold-on-nvlink": {}},
+        enforcement={"spend": Enforcement.WARN, "gold-on-nvlink": Enforcement.AUDIT},
+        cel_engine="cel-python",
     )
+
+
+def test_what_a_stack_says_of_rules_knows_its_place() -> None:
+    places = loaded(FULL).rule_positions
+    assert {key: (place.line, place.column) for key, place in places.items()} == {
+        "params[spend]": (33, 23),
+        "params[spend][mostPerHour]": (33, 44),
+        "params[spend][count]": (33, 57),
+        "params[spend][isOn]": (33, 66),
+        "params[spend][tier]": (33, 78),
+        "params[gold-on-nvlink]": (33, 85),
+        "enforcement[spend]": (34, 28),
+        "enforcement[gold-on-nvlink]": (34, 41),
+    }
+
+
+@pytest.mark.parametrize("value", ["[1]", "{a: 1}", "null", ""])
+def test_a_parameter_has_a_plain_value(value: str) -> None:
+    (found,) = errors_of(f"{SMALL}  nodewright:params:\n    spend:\n      mostPerHour: {value}\n")
+    assert (found.rule, found.position.line) == ("wrong-type", 13)
 
 
 def test_an_environment_that_says_little_gets_sane_defaults() -> None:

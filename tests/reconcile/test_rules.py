@@ -11,6 +11,7 @@ from attrs import evolve
 
 from engine.model.catalog import Catalog
 from engine.model.environment import Environment
+from engine.model.rule import Enforcement
 from engine.reconcile.ports import Ports
 from engine.reconcile.rules import Rules
 from engine.reconcile.troubles import Troubles
@@ -116,6 +117,42 @@ def test_a_pause_in_the_stack_file_counts_at_once(project: Project) -> None:
     project.write(project.stack_file, text.replace("config:\n", 'config:\n  nodewright:paused: "audit"\n', 1))
 
     assert project.look().environment.paused == "audit"
+
+
+RULE = """apiVersion: nodewright.dev/v1alpha1
+kind: Guardrail
+metadata: {name: spend}
+spec:
+  blocks: [add]
+  params: {mostPerHour: {type: double, default: 500.0}}
+  expression: cost.hourlyAfter <= params.mostPerHour
+  message: the plan costs too much
+"""
+
+
+def test_what_the_stack_file_says_of_rules_counts_at_once(project: Project) -> None:
+    project.write(project.policy_file.parent / "spend.yaml", RULE)
+    (rule,) = project.look().policy.rules
+    assert (rule.params, rule.enforcement) == ({"mostPerHour": 500.0}, Enforcement.DENY)
+    said = "  nodewright:params: {spend: {mostPerHour: 9}}\n  nodewright:enforcement: {spend: warn}\n"
+    text = project.stack_file.read_text(encoding="utf-8")
+    project.write(project.stack_file, text.replace("config:\n", f"config:\n{said}  nodewright:celEngine: cel-python\n"))
+
+    policy = project.look().policy
+    (rule,) = policy.rules
+    assert (rule.params, rule.enforcement) == ({"mostPerHour": 9.0}, Enforcement.WARN)
+    assert policy.cel_engine == "cel-python"
+    assert project.heard.warned == []
+
+
+def test_a_rule_that_does_not_load_leaves_the_last_good_ones_in_force(project: Project) -> None:
+    file = project.policy_file.parent / "spend.yaml"
+    project.write(file, RULE)
+    before = project.look().policy
+    project.write(file, RULE.replace("hourlyAfter", "hourlyafter"))
+
+    assert project.look().policy is before
+    assert "spend.yaml:7:20: error cel-unknown-name" in project.heard.warned[0]
 
 
 def test_a_key_that_is_built_in_counts_from_the_next_start_on(project: Project) -> None:

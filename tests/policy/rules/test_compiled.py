@@ -62,6 +62,21 @@ def test_a_bundle_holds_each_kind_in_name_order() -> None:
     assert bundle.engine.name == "cel-expr"
 
 
+def test_every_rule_compiles_on_either_engine_alike() -> None:
+    second = builders.environment(cel_engine="cel-python", tags={"karpenter.sh/discovery": "prod"})
+    first, other = load_rules(*RULES.values()), load_rules(*RULES.values(), environment=second)
+    assert (first.rules, first.cel_engine, other.cel_engine) == (other.rules, "cel-expr", "cel-python")
+    assert first.digest != other.digest
+    one, two = bundle_of(first), bundle_of(other)
+    assert two.engine.name == "cel-python"
+    for mine, theirs in zip(
+        one.requirement_rules + one.guardrails, two.requirement_rules + two.guardrails, strict=True
+    ):
+        assert {name: program.reads for name, program in mine.programs.items()} == {
+            name: program.reads for name, program in theirs.programs.items()
+        }
+
+
 def test_programs_are_by_yaml_field() -> None:
     assert {name: program.result for name, program in compiled(REQUIREMENT).programs.items()} == {
         "require": Scalar.BOOL,
