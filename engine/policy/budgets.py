@@ -21,6 +21,9 @@ _CRON = re.compile(r"(\S+\s+){4}\S+")
 _CRON_FIELD = re.compile(r"[0-9A-Za-z*/,-]+")
 _MONTHS = ("JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "DEC")
 _WEEKDAYS = ("SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT")
+# Karpenter's cron, which is Kubernetes', has no 7 for Sunday.
+_LAST_WEEKDAY = 6
+_WEEKDAY_NUMBER = re.compile("(?<![0-9/])[0-9]+")
 _ANY_DAY = datetime(2026, 1, 1, tzinfo=UTC)
 
 
@@ -72,6 +75,8 @@ def cron_problem(line: str) -> str:
     seventh = next((part for part in line.split()[4].split(",") if re.search(r"(^|-)0*7\b", part.split("/")[0])), None)
     if seventh is not None:
         return f"{seventh!r} is no weekday: they are 0, Sunday, to 6"
+    if any(int(day[:3]) > _LAST_WEEKDAY for day in _WEEKDAY_NUMBER.findall(line.split()[4])):
+        return f"weekdays are 0 to {_LAST_WEEKDAY}, and Sunday is 0"
     try:
         CronSim(line, _ANY_DAY)
     except (CronSimError, ValueError) as error:

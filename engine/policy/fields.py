@@ -90,6 +90,8 @@ def whole(least: int, most: int, *, or_text: bool = False) -> Callable[[object],
         number = scalar.value
         if or_text and isinstance(number, str) and _DIGITS.fullmatch(number):
             number = int(number)
+        if isinstance(number, float) and number.is_integer():
+            number = int(number)  # JSON, which the API server gets, does not tell 5.0 from 5
         if not isinstance(number, int) or isinstance(number, bool):
             hint = "write it without quotes" if _DIGITS.fullmatch(scalar.text) else ""
             refuse("wrong-type", f"expected a whole number, found {describe(scalar)}", hint)

@@ -23,7 +23,7 @@ from engine.policy.node_class_schema import (
     SecurityGroupTermPart,
     SubnetTermPart,
 )
-from engine.policy.schema import validated
+from engine.policy.schema import validated, written_name
 
 _SPEC: Path = ("spec",)
 _MAX_TERMS, _MAX_TAGS, _MAX_DEVICES = 30, 20, 50
@@ -128,8 +128,8 @@ def _check_term(term: _TermPart, path: Path, findings: ObjectFindings) -> None:
     said = term.model_fields_set
     for name in sorted(said & alone):
         if len(said) > 1:
-            others = ", ".join(sorted(said - {name}))
-            message = f"{name} names one thing alone; it cannot be together with {others}"
+            others = ", ".join(written_name(term, other) for other in sorted(said - {name}))
+            message = f"{written_name(term, name)} names one thing alone; it cannot be together with {others}"
             findings.error(path, "bad-selector", message, "make them terms of their own")
             break
     if len(term.tags) > _MAX_TAGS:

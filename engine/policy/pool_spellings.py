@@ -52,8 +52,9 @@ def _consolidation(findings: ObjectFindings, version: str) -> None:
     elif policy == "Never":
         message = "consolidationPolicy Never is Nodewright's; Karpenter refuses it"
         findings.warning(_POLICY, NOT_KARPENTERS, message, "for Karpenter, write consolidateAfter: Never")
-    disruption = fields_at(findings.root, _DISRUPTION)
-    if version == V1 and disruption is not None and "consolidateAfter" not in disruption.fields:
+    after = find(findings.root, (*_DISRUPTION, "consolidateAfter"))
+    is_absent = after is None or (isinstance(after, Scalar) and after.value is None)
+    if version == V1 and fields_at(findings.root, _DISRUPTION) is not None and is_absent:
         message = "spec.disruption without consolidateAfter, which Karpenter requires there; it is read as 0s"
         findings.warning_at_key(_DISRUPTION, NOT_KARPENTERS, message, "add consolidateAfter: 0s")
 

@@ -43,6 +43,11 @@ def field_names(model: type[Part]) -> set[str]:
     return {field.alias or name for name, field in model.model_fields.items()}
 
 
+def written_name(part: Part, name: str) -> str:
+    """A part's field as it stands in a file."""
+    return type(part).model_fields[name].alias or name
+
+
 def validated(model: type[M], findings: ObjectFindings) -> M | None:
     """The object as its model, or None when too much of it is wrong.
 

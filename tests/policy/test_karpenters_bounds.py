@@ -22,6 +22,8 @@ def told(*texts: str) -> list[tuple[str, Severity]]:
     [
         (AFTER, f"{AFTER}\n    budgets: [{{nodes: '1', schedule: '@daily', duration: 0s}}]", "bad-duration"),
         (AFTER, f"{AFTER}\n    budgets: [{{nodes: '1', reasons: [Empty, Empty]}}]", "bad-budget"),
+        (AFTER, f"{AFTER}\n    budgets: [{{nodes: '1', schedule: 0 9 * * 7, duration: 1h}}]", "bad-schedule"),
+        (AFTER, f"{AFTER}\n    budgets: [{{nodes: '1', schedule: '0 9 * * 1,5-7', duration: 1h}}]", "bad-schedule"),
         (TEAM, "\n        ".join(f"key-{number}: x" for number in range(101)), "too-many"),
         (TEAM, "mykarpenter.sh/x: y", "restricted-label"),
         (TEAM, "karpenter.sh: y", "restricted-label"),
@@ -56,6 +58,8 @@ def test_what_karpenters_api_refuses_and_can_mean_one_thing_only_is_read_with_a_
     [
         (AFTER, f"{AFTER}\n    budgets: [{{nodes: '1000000000000'}}]"),
         (AFTER, f"{AFTER}\n    budgets: [{{nodes: '1', schedule: '@daily', duration: 1h30m0s}}]"),
+        (AFTER, f"{AFTER}\n    budgets: [{{nodes: '1', schedule: 0 9 * * */7, duration: 1h}}]"),
+        ("  limits:", "  weight: 5.0\n  limits:"),
         ("name: gpu\n", "name: gpu\n  annotations: {Example.com/Owner: x}\n"),
         ("effect: NoSchedule", "effect: NoSchedule\n          timeAdded: '2026-01-02T03:04:05Z'"),
         (NEVER_BOUND, "operator: Lte\n          values: ['9223372036854775807']"),
@@ -74,6 +78,13 @@ def test_what_karpenters_api_accepts_of_a_pool_is_read_without_a_word(old: str, 
 )
 def test_what_karpenters_api_refuses_of_a_node_class_is_refused(old: str, new: str, rule: str) -> None:
     assert told(POOL, edited(CLASS, old, new).text) == [(rule, Severity.ERROR)]
+
+
+def test_a_field_of_a_term_is_named_as_it_is_written() -> None:
+    text = edited(CLASS, "- alias: al2023@latest", "- {ssmParameter: /a, tags: {a: b}}\n  amiFamily: AL2").text
+    assert [found.message for found in findings_of(POOL, text)] == [
+        "ssmParameter names one thing alone; it cannot be together with tags"
+    ]
 
 
 @pytest.mark.parametrize("size", ["59001Gi", "64001G", "65T", "59Ti", "18Ti", "0G"])
