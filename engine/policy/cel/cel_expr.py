@@ -133,7 +133,7 @@ class CelExprProgram:
         )
 
     def _batch(self, variable: str) -> Batch | None:
-        return batch_of(self.source, self._environment, variable)
+        return batch_of(self.source, self.reads, self._environment, variable)
 
     def _pointed(self, answer: Answer, facts: Mapping[str, Bound]) -> Answer:
         return evolve(answer, error_at=error_pointer(self._tree, self._parts.on(facts)))

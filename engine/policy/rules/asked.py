@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import cached_property
+from itertools import compress
 
 from attrs import frozen
 
@@ -74,16 +75,17 @@ class AskedRule:
     def acts(self) -> bool:
         return self.rule.enforcement is Enforcement.DENY
 
-    def opinion(self, facts: Mapping[str, Bound], types: Mapping[TypeAt, Bound]) -> Opinion:
-        """What it says of each type, all other facts being the same.
+    def opinion(self, facts: Mapping[str, Bound], types: Sequence[TypeAt], bound: tuple[Bound, ...]) -> Opinion:
+        """What it says of each type, all other facts being the same; ``bound`` are the types as facts.
 
         Where a condition is false it says nothing; one that errs counts as met.
         """
-        asked = list(types)
         for _, condition in self.compiled.conditions:
-            met = _each(condition, facts, [types[each] for each in asked])
-            asked = [each for each, answer in zip(asked, met, strict=True) if answer.error or answer.value is not False]
-        answers = dict(zip(asked, _each(self.main, facts, [types[each] for each in asked]), strict=True))
+            met = [answer.error or answer.value is not False for answer in _each(condition, facts, bound)]
+            # An engine takes the very same tuple in once.
+            if not all(met):
+                types, bound = tuple(compress(types, met)), tuple(compress(bound, met))
+        answers = dict(zip(types, _each(self.main, facts, bound), strict=True))
         if self.rule.require is not None:
             noes = {each: _why_not(answer) for each, answer in answers.items() if not _is_yes(answer)}
             return Opinion(noes, {}, {each: error for each, error in noes.items() if error})

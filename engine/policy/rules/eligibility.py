@@ -74,6 +74,7 @@ class _Shelf:
     """What a rule said so far of these types, by what it reads."""
 
     types: tuple[TypeAt, ...]
+    bound: tuple[Bound, ...]
     opinions: dict[Hashable, Opinion]
 
 
@@ -190,7 +191,7 @@ class Eligibility:
         found = shelf.opinions.get(key)
         if found is None:
             facts = self._facts.bound(asked.variables - {TYPES}, asked.rule, pod, at)
-            found = asked.opinion(facts, {each: self._book.bound(each) for each in shelf.types})
+            found = asked.opinion(facts, shelf.types, shelf.bound)
             shelf.opinions[key] = found
             if not asked.reads_time:
                 self._book.count(len(shelf.types))
@@ -214,7 +215,7 @@ class Eligibility:
             ]
             types = tuple(sorted({each for market in about for each in market.types if each in self._book.sold}))
             kept = {} if asked.reads_time else self._book.shelf(asked.rule.name, types)
-            self._shelves[name] = _Shelf(types, kept)
+            self._shelves[name] = _Shelf(types, tuple(map(self._book.bound, types)), kept)
         return self._shelves[name]
 
     def _facts_with(self, asked: AskedRule, pod: Pod, pool: str, type_at: TypeAt) -> Mapping[str, Bound]:
