@@ -7,8 +7,9 @@ from typing import Annotated
 
 import typer
 
-from engine.cli import check, destroy, doctor, env, install, plan, sandbox, schema, snapshot, status, top, up
+from engine.cli import calendar, check, destroy, doctor, env, install, plan, sandbox, schema, snapshot, status, top, up
 from engine.cli import run as running
+from engine.cli import test as testing
 from engine.cli.terminal import ExitCode
 
 app = typer.Typer(
@@ -33,6 +34,7 @@ def choose_project(
 
 app.command("doctor")(doctor.doctor)
 app.command("check")(check.check)
+app.command("test")(testing.run_tests)
 app.command("plan")(plan.plan)
 app.command("up")(up.up)
 app.command("run")(running.run)
@@ -43,6 +45,7 @@ app.command("destroy")(destroy.destroy)
 app.command("snapshot")(snapshot.snapshot)
 app.command("env")(env.env)
 app.command("schema")(schema.schema)
+app.command("calendar")(calendar.calendar)
 app.add_typer(sandbox.app, name="sandbox")
 
 

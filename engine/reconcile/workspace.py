@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from attrs import frozen
@@ -15,6 +15,7 @@ from engine.policy.load import load_policy
 from engine.policy.stack_file import load_environment
 
 _ENVIRONMENT_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
+_YAML = ("*.yaml", "*.yml")
 # Tests of policies lie beside them and are no policy.
 _POLICY_TEST = re.compile(r".*[._]test\.ya?ml")
 
@@ -50,6 +51,20 @@ class Workspace:
         files = sorted({file for path in paths for file in self._policy_paths(path)})
         return tuple((self._shown(file), _read(file)) for file in files)
 
+    def policy_tests(self, places: Iterable[Path]) -> tuple[tuple[Path, str, bytes], ...]:
+        """(path, shown path, content) of each file of policy tests among the files and below the folders, in path
+        order. A file that is named is read whatever its name is. Raises Fault for a missing path."""
+        found: set[Path] = set()
+        for place in places:
+            if place.is_dir():
+                below = (file for pattern in _YAML for file in place.rglob(pattern))
+                found |= {file for file in below if _POLICY_TEST.fullmatch(file.name)}
+            elif place.is_file():
+                found.add(place)
+            else:
+                raise Fault(f"{place} does not exist", "name files or folders of policy tests, NAME.test.yaml")
+        return tuple((file, self._shown(file), _read(file)) for file in sorted(found))
+
     def policy(self, environment: Environment) -> Policy:
         """The policy in force in that environment; raises InvalidInput with every finding, or Fault."""
         files = self.policy_files(environment.policies)
@@ -71,6 +86,11 @@ class Workspace:
         files = [self.stacks / f"Pulumi.{environment.name}.yaml", *prices, *sorted(policies)]
         return " ".join(_mark(file) for file in files)
 
+    def folder_in(self, folder: Path) -> str:
+        """Where the project lies below a folder, with slashes; empty where it is that folder, or elsewhere."""
+        root, above = self.root.resolve(), folder.resolve()
+        return root.relative_to(above).as_posix() if root != above and root.is_relative_to(above) else ""
+
     def store_root(self, environment: Environment) -> Path:
         """Where the environment keeps its desired documents, pins and ledger."""
         return (self.root / environment.store).resolve()
@@ -84,7 +104,7 @@ class Workspace:
         if place.is_file():
             yield place
         elif place.is_dir():
-            found = (file for pattern in ("*.yaml", "*.yml") for file in place.rglob(pattern))
+            found = (file for pattern in _YAML for file in place.rglob(pattern))
             yield from (file for file in found if _POLICY_TEST.fullmatch(file.name) is None)
         else:
             raise Fault(f"the policy path {path} does not exist below {self.root}", "correct nodewright:policies")

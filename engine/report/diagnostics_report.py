@@ -33,13 +33,13 @@ def _lines(finding: Diagnostic) -> Iterator[RenderableType]:
         f" {finding.rule}: {finding.message}",
     )
     if place.source_line.strip():
-        yield _Excerpt(place.source_line, max(place.column, 1) - 1)
+        yield Excerpt(place.source_line, max(place.column, 1) - 1)
     if finding.hint:
         yield Text(f"  → {finding.hint}")
 
 
 @frozen
-class _Excerpt:
+class Excerpt:
     """The source line and a caret under the column. Of a line that does not fit the part around the column is shown,
     with ``…`` where it was cut; the column counts from 0.
     """

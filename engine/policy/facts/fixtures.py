@@ -161,7 +161,10 @@ def _int(given: Plain) -> Plain | None:
 
 
 def _double(given: Plain) -> Plain | None:
-    return float(given) if isinstance(given, int | float) and not isinstance(given, bool) else None
+    try:
+        return float(given) if isinstance(given, int | float) and not isinstance(given, bool) else None
+    except OverflowError:
+        return None
 
 
 def _string(given: Plain) -> Plain | None:

@@ -1,0 +1,205 @@
+"""Running the tests that lie beside policies: cases about rules, and scenarios on recorded snapshots."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+from pathlib import Path
+
+from attrs import evolve, frozen
+
+from engine.decide import decide
+from engine.model.catalog import Catalog
+from engine.model.diagnostic import InvalidInput, Position
+from engine.model.environment import Environment
+from engine.model.fault import Fault
+from engine.model.money import UsdPerHour, total
+from engine.model.plan import Plan
+from engine.model.policy import Policy
+from engine.policy.cel.engines import ENGINES
+from engine.policy.findings import Findings, did_you_mean
+from engine.policy.testing.cases import PlanExpectation, PolicyTest, Scenario
+from engine.policy.testing.coverage import RuleCoverage
+from engine.policy.testing.judge import CaseResult, Judge
+from engine.policy.testing.read import read_policy_tests
+from engine.policy.testing.tests_run import PolicyTestsRun, Untested
+from engine.reconcile.assembly import catalog_of
+from engine.reconcile.planning import read_snapshot
+from engine.reconcile.workspace import Workspace
+from engine.report.words import refusal_words, stay_words
+
+_TEST_ENDING = (".test", "_test")
+
+
+@frozen
+class Wanted:
+    """Which tests to run, and how. ``run`` is a part of the name of a case, a rule or a test; empty runs all.
+
+    ``environment`` and ``engine`` empty are the first environment by name, and its own engine.
+    """
+
+    paths: tuple[Path, ...] = ()
+    environment: str = ""
+    run: str = ""
+    engine: str = ""
+    threshold: float | None = None
+    needs_tests: bool = False
+
+
+@frozen
+class _Ground:
+    """An environment, and what decisions in it go by."""
+
+    environment: Environment
+    policy: Policy
+    catalog: Catalog
+
+
+def run_policy_tests(workspace: Workspace, wanted: Wanted) -> PolicyTestsRun:
+    """Runs them all. Raises InvalidInput for policy that does not load, Fault for what is not there."""
+    return _Running(workspace, wanted).outcome()
+
+
+class _Running:
+    def __init__(self, workspace: Workspace, wanted: Wanted) -> None:
+        self._workspace, self._wanted = workspace, wanted
+        if wanted.engine and wanted.engine not in ENGINES:
+            raise Fault(f"there is no CEL engine {wanted.engine[:40]!r}", did_you_mean(wanted.engine, ENGINES))
+        names = workspace.environment_names()
+        if not (wanted.environment or names):
+            raise Fault(f"{workspace.stacks} holds no Pulumi.ENV.yaml", "rules are tested with the values of a stack")
+        self._grounds: dict[str, _Ground] = {}
+        self._here = self._ground(wanted.environment or names[0])
+        self._findings = Findings()
+
+    def outcome(self) -> PolicyTestsRun:
+        root, here = self._workspace.root, self._here
+        places = self._wanted.paths or tuple(root / each for each in here.environment.policies)
+        files = self._workspace.policy_tests(places)
+        if self._wanted.paths and not files:
+            raise Fault("no policy test is there", "a test is a file NAME.test.yaml, of kind PolicyTest")
+        folders = {shown: file.parent for file, shown, _ in files}
+        tests = read_policy_tests([(shown, content) for _, shown, content in files], self._findings)
+        judge = Judge(here.policy, here.catalog, here.environment, self._findings)
+        results = tuple(result for test in tests for result in self._results(test, judge, folders[test.file]))
+        if self._wanted.run and not results and not self._findings.has_errors:
+            raise Fault(f"no case has {self._wanted.run[:60]!r} in its name", "nothing was tested")
+        coverage = self._in_scope(judge.coverage(), results)
+        return PolicyTestsRun(
+            environment=here.environment.name,
+            engine=here.policy.cel_engine,
+            files=len(files),
+            results=results,
+            coverage=coverage,
+            untested=() if self._wanted.run else _untested(coverage),
+            findings=self._findings.in_file_order,
+            threshold=self._wanted.threshold,
+            needs_tests=self._wanted.needs_tests,
+        )
+
+    def _results(self, test: PolicyTest, judge: Judge, folder: Path) -> Iterator[CaseResult]:
+        for case in test.cases:
+            if self._is_wanted(test.name, case.name, case.rule):
+                yield judge.result(case, test.file, test.name)
+        for scenario in test.scenarios:
+            if self._is_wanted(test.name, scenario.name, ""):
+                blank = CaseResult(test.file, test.name, scenario.name, "", scenario.position)
+                yield evolve(blank, problem=self._problem(scenario, folder))
+
+    def _is_wanted(self, *names: str) -> bool:
+        return any(self._wanted.run in name for name in names)
+
+    def _in_scope(self, coverage: Sequence[RuleCoverage], results: Sequence[CaseResult]) -> tuple[RuleCoverage, ...]:
+        """All rules, or those that the paths and cases that were chosen are about."""
+        if not (self._wanted.paths or self._wanted.run):
+            return tuple(coverage)
+        asked = {result.rule for result in results}
+        beside = [] if self._wanted.run else list(self._wanted.paths)
+        return tuple(each for each in coverage if each.rule in asked or self._is_beside(each.position.file, beside))
+
+    def _is_beside(self, rules_file: str, chosen: Sequence[Path]) -> bool:
+        """Whether a rules file is in a folder that was chosen, or is the one whose tests were."""
+        file = (self._workspace.root / rules_file).resolve()
+        for path in chosen:
+            place = path.resolve()
+            tested = next((place.stem.removesuffix(end) for end in _TEST_ENDING if place.stem.endswith(end)), None)
+            if file.is_relative_to(place) or (file.parent == place.parent and file.stem == tested):
+                return True
+        return False
+
+    def _problem(self, scenario: Scenario, folder: Path) -> str:
+        """What a scenario's plan is, other than expected; empty where nothing is."""
+        try:
+            ground = self._ground(scenario.environment) if scenario.environment else self._here
+            snapshot = read_snapshot(folder / scenario.snapshot)
+        except Fault as fault:
+            part = "snapshot" if "snapshot" in str(fault) else "environment"
+            return self._invalid(scenario.position_of(part), f"bad-{part}", str(fault), "; ".join(fault.hints))
+        except InvalidInput as invalid:
+            place, message = scenario.position_of("environment"), f"{scenario.environment} does not load"
+            return self._invalid(place, "bad-environment", message, str(invalid.diagnostics[0]))
+        if scenario.at is not None:
+            snapshot = evolve(snapshot, taken_at=scenario.at)
+        try:
+            plan = decide(snapshot, ground.policy, ground.catalog, ground.environment)
+        except OverflowError:
+            place, message = scenario.position_of("at"), "nothing can be decided so near the end of the calendar"
+            return self._invalid(place, "bad-time", message, "write a time near the snapshot's own")
+        return "; ".join(_differences(plan, scenario.expectation))
+
+    def _invalid(self, place: Position, rule: str, message: str, hint: str) -> str:
+        self._findings.error(place, rule, message, hint)
+        return "the scenario is not valid"
+
+    def _ground(self, name: str) -> _Ground:
+        if name not in self._grounds:
+            environment = self._workspace.environment(name)
+            if self._wanted.engine:
+                environment = evolve(environment, cel_engine=self._wanted.engine)
+            policy = self._workspace.policy(environment)
+            self._grounds[name] = _Ground(environment, policy, catalog_of(self._workspace, environment))
+        return self._grounds[name]
+
+
+def _untested(coverage: Sequence[RuleCoverage]) -> tuple[Untested, ...]:
+    by_file: dict[str, list[str]] = {}
+    for each in coverage:
+        if not each.cases:
+            by_file.setdefault(each.position.file, []).append(each.rule)
+    return tuple(Untested(file, tuple(rules)) for file, rules in sorted(by_file.items()))
+
+
+def _differences(plan: Plan, wanted: PlanExpectation) -> Iterator[str]:
+    counts = (
+        ("launches", wanted.launches, len(plan.launches)),
+        ("removals", wanted.removals, len(plan.removals)),
+        ("unplaced", wanted.unplaced, len(plan.unplaced)),
+    )
+    for name, expected, found in counts:
+        if expected is not None and expected != found:
+            yield f"expected {expected} {name}, the plan has {found}"
+    added = total(launch.claim.usd_per_hour for launch in plan.launches)
+    dollars = wanted.added_usd_per_hour
+    if dollars is not None and not dollars.equals(added.micros):
+        yield f"expected ${dollars.text} added an hour, the plan adds {_exact(added)}"
+    if wanted.messages:
+        told = list(_told(plan, plan.decided_at))
+        for text in wanted.messages:
+            if not any(text in each for each in told):
+                yield f"nothing that the plan tells has {text!r} in it"
+
+
+def _exact(price: UsdPerHour) -> str:
+    return f"${price.micros // 1_000_000}.{price.micros % 1_000_000:06d}"
+
+
+def _told(plan: Plan, now: datetime) -> Iterator[str]:
+    """All that the plan has to say of what it does not do, and of rules."""
+    for verdict in plan.verdicts:
+        yield f"{verdict.rule}: {verdict.message} {verdict.error}"
+    for unplaced in plan.unplaced:
+        yield from (f"{each.node_pool}: {refusal_words(each.refusal, now)}" for each in unplaced.refusals)
+    for shortfall in plan.base_shortfalls:
+        yield f"{shortfall.node_pool}: {refusal_words(shortfall.refusal, now)}"
+    for kept in plan.kept:
+        yield f"{kept.node_pool}: {stay_words(kept.reason, now)}"
