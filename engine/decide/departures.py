@@ -6,9 +6,11 @@ from collections.abc import Iterable, Mapping
 
 from attrs import evolve, frozen
 
-from engine.decide.bring_up import BringUp
+from engine.decide.bring_up import BringUp, bring_ups
 from engine.decide.failures import failures
-from engine.decide.fleet import Fleet, Sighting
+from engine.decide.fleet import Fleet, Sighting, match
+from engine.decide.held_nodes import as_if_open
+from engine.decide.losses import losses
 from engine.decide.moving import Moving
 from engine.decide.pools import held
 from engine.disruption.budget_rules import BudgetRules
@@ -103,6 +105,16 @@ def departures(
     )
     ordered = tuple(sorted(removals, key=lambda each: each.record.claim))
     return Departures(removals=ordered, kept=tuple(kept), verdicts=choice.verdicts)
+
+
+def standings_of(snapshot: Snapshot, policy: Policy) -> Mapping[str, PoolStanding]:
+    """How each pool of the policy that has machines stands, as the next pass would count it."""
+    seen = as_if_open(snapshot)
+    fleet = match(seen)
+    lost = losses(fleet, seen)
+    gone = tuple(removal.record.claim for removal in lost)
+    known = machines(bring_ups(fleet, policy, seen), gone, (), Moving(), policy, seen)
+    return _standings(fleet, lost, known)
 
 
 def _machine(

@@ -62,6 +62,16 @@ class BudgetRules:
         )
 
     @property
+    def read_the_time(self) -> bool:
+        """Whether any number or condition of a rule reads ``now``, and so may change at any moment."""
+        return any(
+            path.partition(".")[0] == "now"
+            for each in self._bundle.disruption_budgets
+            for program in (*(program for _, program in each.conditions), *each.programs.values())
+            for path in program.reads
+        )
+
+    @property
     def engine(self) -> CelEngine:
         return self._bundle.engine
 
