@@ -140,6 +140,7 @@ class _Compiling:
         self._rule, self._windows, self._engine, self._findings = rule, windows, engine, findings
         self._is_whole = True
         self._params_read: set[str] = set()
+        self._told_of_variables: set[tuple[Position, str]] = set()
         self._expander = Expander(rule.variables, self._tell)
 
     def rule(self) -> CompiledRule | None:
@@ -171,7 +172,7 @@ class _Compiling:
         except DoesNotCompile as refused:
             self._refuse(expanded, part, expression, refused.problems)
             return None
-        self._lint(expanded, part, variables)
+        self._lint(expanded, part, variables, program)
         if self._rule.is_portable:
             for problem in portable_problems(expanded.text, variables):
                 hint = problem.hint or "write it with what both engines know, or set portable: false"
@@ -179,14 +180,18 @@ class _Compiling:
         return expanded, program
 
     def _refuse(self, expanded: Expanded, part: str, expression: Expression, problems: Sequence[Problem]) -> None:
+        """Tells each problem at its place; what is wrong inside a variable for the first part that reads it."""
         for problem in problems:
+            position = expanded.position(problem.offset)
             own = expanded.piece_at(problem.offset).expression is expression
+            if not own and (position, problem.rule) in self._told_of_variables:
+                continue
+            self._told_of_variables |= set() if own else {(position, problem.rule)}
             message = problem.message if own else f"{problem.message}, as {part} reads it"
-            hint = self._hint(expanded, problem.offset) or problem.hint
-            self._tell(expanded.position(problem.offset), problem.rule, message, hint)
+            self._tell(position, problem.rule, message, self._hint(expanded, problem.offset) or problem.hint)
 
-    def _lint(self, expanded: Expanded, part: str, variables: Mapping[str, CelType]) -> None:
-        for lint in expression_lints(expanded.text, part, variables, self._engine):
+    def _lint(self, expanded: Expanded, part: str, variables: Mapping[str, CelType], program: Program) -> None:
+        for lint in expression_lints(program, part, variables, self._engine):
             position = expanded.position(lint.offset)
             if lint.is_error:
                 self._tell(position, lint.rule, lint.message, lint.hint)

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from attrs import frozen
 
-from engine.policy.cel.port import CelEngine, DoesNotCompile
+from engine.policy.cel.port import CelEngine, DoesNotCompile, Program
 from engine.policy.cel.types import CelType, Scalar
 from engine.policy.rules.expressions import VARIABLES, names_read
 from engine.policy.rules.loops import Scope, Structure
@@ -32,12 +32,14 @@ class Lint:
     is_error: bool = True
 
 
-def expression_lints(source: str, part: str, variables: Mapping[str, CelType], engine: CelEngine) -> tuple[Lint, ...]:
-    """What is wrong with a text that compiles, with its variables written out. ``part`` is its YAML field."""
-    tokens = tokens_of(source)
+def expression_lints(
+    program: Program, part: str, variables: Mapping[str, CelType], engine: CelEngine
+) -> tuple[Lint, ...]:
+    """What is wrong with an expression that compiles, its variables written out. ``part`` is its YAML field."""
+    tokens = tokens_of(program.source)
     structure = Structure(tokens, variables)
     found = [
-        *_constant(tokens, part, variables),
+        *(() if names_read(tokens, variables) else _constant(program, part)),
         *_too_many_steps(structure, variables),
         *_shadowing(structure, variables),
         *_bad_time_zones(tokens, engine),
@@ -46,10 +48,16 @@ def expression_lints(source: str, part: str, variables: Mapping[str, CelType], e
     return tuple(sorted(found, key=lambda lint: lint.offset))
 
 
-def _constant(tokens: Sequence[Token], part: str, variables: Mapping[str, CelType]) -> Iterator[Lint]:
-    if part in _DECIDING and not names_read(tokens, variables):
+def _constant(program: Program, part: str) -> Iterator[Lint]:
+    if part in _DECIDING:
         message = f"{part} reads nothing, so it is the same for everything"
         yield Lint(0, "constant-expression", message, "let it read something, or remove it")
+        return
+    answer = program.evaluate({})
+    if answer.error:
+        yield Lint(max(answer.error_at, 0), "constant-expression", f"{part} always errs: {answer.error}", "correct it")
+    elif isinstance(answer.value, int | float) and answer.value < 0:
+        yield Lint(0, "out-of-range", f"{part} is {answer.value}, and counts from 0", "write 0 for none at all")
 
 
 def _too_many_steps(structure: Structure, scope: Scope) -> Iterator[Lint]:

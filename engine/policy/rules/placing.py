@@ -62,10 +62,15 @@ def position_in(expression: Expression, offset: int) -> Position:
     before = expression.text[: max(offset, 0)]
     lines = _LINE_BREAK.split(before)
     start = expression.position
-    if len(lines) > 1:
+    if len(lines) > 1 and _is_block(expression):
         whole = " " * (expression.column_step - 1) + _LINE_BREAK.split(expression.text)[len(lines) - 1]
         return Position(start.file, start.line + len(lines) - 1, expression.column_step + len(lines[-1]), whole)
     return Position(start.file, start.line, start.column + _written_width(expression, len(before)), start.source_line)
+
+
+def _is_block(expression: Expression) -> bool:
+    """A block is indented; what else has several lines has them as escapes, on one line of the file."""
+    return expression.column_step > 1
 
 
 def _written_width(expression: Expression, count: int) -> int:

@@ -98,6 +98,20 @@ def test_numbers_may_be_constant_and_decisions_may_not() -> None:
     assert found.rule == "constant-expression"
 
 
+@pytest.mark.parametrize(
+    ("old", "new", "rule", "column"),
+    [
+        ("budget: 2", "budget: -2", "out-of-range", 11),
+        ("budget: 2", "budget: 2 - 3", "out-of-range", 11),
+        ("maxPerWindow: 4", "maxPerWindow: 4 / (2 - 2)", "constant-expression", 19),
+    ],
+)
+def test_a_number_that_can_never_be_used_is_an_error(old: str, new: str, rule: str, column: int) -> None:
+    (found,) = rule_findings(BUDGET.replace(old, new))
+    assert (found.severity, found.rule, found.position.column) == (Severity.ERROR, rule, column)
+    assert rule_findings(BUDGET.replace(old, f"{old.partition(':')[0]}: 0")) == ()
+
+
 def test_a_lint_inside_a_variable_is_told_at_the_variable() -> None:
     text = requiring("variables.all || variables.all", "  variables:\n    - {name: all, expression: has(pod.gpus)}\n")
     (found,) = rule_findings(text)
