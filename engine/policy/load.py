@@ -11,6 +11,7 @@ from engine.model.canonical import digest
 from engine.model.diagnostic import Position
 from engine.model.environment import Environment
 from engine.model.policy import NodeClass, NodePool, Policy
+from engine.policy.cel.engines import DEFAULT
 from engine.policy.findings import Findings, ObjectFindings, closest, did_you_mean
 from engine.policy.in_environment import check_in_environment
 from engine.policy.located import Fields, Items, Scalar, Source, find, text_at
@@ -21,7 +22,6 @@ from engine.policy.pool_spellings import V1, V1BETA1
 from engine.policy.rules.compiled import compile_rules
 from engine.policy.rules.gather import OUR_KINDS, RuleFiles
 from engine.policy.schema import validated
-from engine.policy.stack_schema import DEFAULT_ENGINE
 from engine.policy.yaml_reader import read_documents
 
 _POOL_GROUP, _CLASS_GROUP = "karpenter.sh", "karpenter.k8s.aws"
@@ -75,7 +75,7 @@ def load_policy(files: Sequence[tuple[str, bytes]], environment: Environment | N
         node_classes=tuple(sorted(node_classes, key=lambda node_class: node_class.name)),
         rules=rule_files.rules([read.pool for read in pools], unread_pools, environment),
         windows=rule_files.windows(),
-        cel_engine=environment.cel_engine if environment is not None else DEFAULT_ENGINE,
+        cel_engine=environment.cel_engine if environment is not None else DEFAULT,
     )
     sound = [rule for rule in policy.rules if rule_files.is_sound(rule.name)]
     compile_rules(sound, rule_files.window_names, policy.cel_engine, findings)

@@ -23,6 +23,7 @@ from engine.model.environment import (
 from engine.model.labels import ON_DEMAND, RESERVED, SPOT
 from engine.model.money import UsdPerHour
 from engine.model.rule import Enforcement, ParameterValue
+from engine.policy.cel.engines import DEFAULT, ENGINES
 from engine.policy.fields import (
     Amount,
     Flag,
@@ -45,8 +46,6 @@ _ZONE_ID = r"[a-z0-9]+-az\d+"
 _BASE64 = re.compile(r"[A-Za-z0-9+/]+={0,2}")
 _CAPACITY_TYPES = (ON_DEMAND, SPOT, RESERVED)
 _PRICED = re.compile(r"[a-z0-9.-]+(/(on-demand|spot|reserved))?")
-DEFAULT_ENGINE = "cel-expr"
-CEL_ENGINES = (DEFAULT_ENGINE, "cel-python")
 _MANY = 1_000_000
 # Each lane is a stack of its own, and an update of each may run at once on this machine.
 _MOST_LANES = 32
@@ -242,4 +241,4 @@ class StackPart(Part):
     enforcement: dict[
         ObjectName, Annotated[Enforcement, PlainValidator(one_of(Enforcement, "enforcement", "unknown-value"))]
     ] = Field(default_factory=dict)
-    cel_engine: Annotated[str, PlainValidator(one_text_of(CEL_ENGINES, "CEL engine", "unknown-value"))] = DEFAULT_ENGINE
+    cel_engine: Annotated[str, PlainValidator(one_text_of(ENGINES, "CEL engine", "unknown-value"))] = DEFAULT
