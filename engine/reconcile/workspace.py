@@ -55,7 +55,7 @@ class Workspace:
         """(path, shown path, content) of each file of policy tests among the files and below the folders, in path
         order. A file that is named is read whatever its name is. Raises Fault for a missing path."""
         found: set[Path] = set()
-        for place in places:
+        for place in (each.resolve() for each in places):
             if place.is_dir():
                 below = (file for pattern in _YAML for file in place.rglob(pattern))
                 found |= {file for file in below if _POLICY_TEST.fullmatch(file.name)}
