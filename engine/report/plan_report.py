@@ -16,6 +16,7 @@ from engine.model.snapshot import Snapshot
 from engine.report.cluster_notes import karpenter_notes, paused_notes
 from engine.report.plan_changes import kept_section, launches_section, removals_section
 from engine.report.plan_gaps import bindings_section, blocked_section, limits_section, shortfalls_section
+from engine.report.plan_rules import rules_section
 from engine.report.tables import Screen, short_hash
 from engine.report.words import a_month, counted, signed
 
@@ -38,6 +39,7 @@ def render_plan(
         kept_section(plan, decided_at, details=details),
         blocked_section(plan, decided_at, details=details),
         shortfalls_section(plan, decided_at),
+        rules_section(plan),
         bindings_section(plan, details=details),
         limits_section(plan),
     ]

@@ -16,6 +16,7 @@ from engine.policy.rules.ruling import TypeAt
 
 TYPES = "instanceType"
 _TIME = ("now", "windows")
+_MESSAGE = "messageExpression"
 
 
 @frozen(eq=False)
@@ -61,11 +62,24 @@ class AskedRule:
         """The variables that it reads to decide."""
         return frozenset(path.variable for path in self.reads)
 
+    @property
+    def has_message_of_its_own(self) -> bool:
+        """Whether it has more to say than its message, which is the same for everybody."""
+        return _MESSAGE in self.compiled.programs
+
+    @cached_property
+    def _told(self) -> frozenset[ReadPath]:
+        return read_paths(self.compiled.programs[_MESSAGE].reads) if self.has_message_of_its_own else frozenset()
+
     @cached_property
     def told_variables(self) -> frozenset[str]:
         """The variables that it reads to decide or to tell."""
-        told = self.compiled.programs.get("messageExpression")
-        return self.variables | (frozenset(path.variable for path in read_paths(told.reads)) if told else frozenset())
+        return self.variables | frozenset(path.variable for path in self._told)
+
+    @cached_property
+    def told_pod_paths(self) -> frozenset[ReadPath]:
+        """What its message can tell pods apart by."""
+        return frozenset(path for path in self._told if path.variable == "pod")
 
     @property
     def reads_time(self) -> bool:

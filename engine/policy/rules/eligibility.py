@@ -104,6 +104,7 @@ class Eligibility:
         self._classes: dict[Hashable, _Class] = {}
         self._interned: dict[Rulings, Rulings] = {NO_RULINGS: NO_RULINGS}
         self._shelves: dict[tuple[str, str], _Shelf] = {}
+        self._messages: dict[Hashable, str] = {}
 
     @property
     def class_count(self) -> int:
@@ -133,7 +134,12 @@ class Eligibility:
     def message(self, rule: str, pod: Pod, pool: str, type_at: TypeAt) -> str:
         """What a rule has to say of a type that it bars: its message expression, or its message where that errs."""
         asked = next(each for each in self._asked if each.rule.name == rule)
-        return asked.compiled.told(self._facts_with(asked, pod, pool, type_at))
+        if not asked.has_message_of_its_own:
+            return asked.rule.message
+        key = (rule, pool, type_at, pod_values(asked.told_pod_paths, pod, self._now))
+        if key not in self._messages:
+            self._messages[key] = asked.compiled.told(self._facts_with(asked, pod, pool, type_at))
+        return self._messages[key]
 
     def verdicts(self, pod: Pod, pool: str, instance_type: str, capacity_type: str) -> tuple[RuleVerdict, ...]:
         """What each rule that is about the pod and the pool says of one type, in the order of their names.

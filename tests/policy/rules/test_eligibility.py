@@ -231,6 +231,15 @@ def test_the_message_is_made_of_the_pod_that_is_refused() -> None:
     assert asked.message("floor", labelled("b"), "gpu", ("g5.xlarge", "spot")) == "b may not have g5.xlarge"
 
 
+def test_a_message_is_made_once_for_all_pods_that_it_cannot_tell_apart() -> None:
+    told = PythonProgram(lambda facts: f"not for {facts['pod']['namespace']}", frozenset({"pod.namespace"}))
+    asked = eligibility(bundle(rule("none", lambda facts: False, told=told)))
+    pods = [labelled(f"pod-{number}", namespace=("a", "b")[number % 2]) for number in range(10)]
+    messages = [asked.message("none", each, "gpu", ("g5.xlarge", "spot")) for each in pods]
+    assert messages == ["not for a", "not for b"] * 5
+    assert len(told.asked) == 2
+
+
 def test_verdicts_tell_of_each_rule_about_the_pod_whether_it_applies_and_what_it_came_to() -> None:
     when = PythonProgram(lambda facts: False, frozenset({"pod.name"}))
     asked = eligibility(
