@@ -75,14 +75,22 @@ def bounds(said: BudgetSaid, out: int, begun: int | None = None) -> tuple[Bound,
     that the budget itself names where None."""
     if not said.speaks:
         return ()
-    named = f"{said.name}, window {' or '.join(said.windows)}" if said.windows else said.name
     found = []
     if said.allowed is not None:
-        found.append(Bound(named, said.allowed, out, said.error))
+        found.append(Bound(named(said), said.allowed, out, said.error))
     if said.per_opening is not None:
         counted = len(said.begun) if begun is None else begun
-        found.append(Bound(f"{said.name}, in one opening of {' or '.join(said.windows)}", said.per_opening, counted))
+        found.append(Bound(f"{said.name}, in one opening of {', '.join(said.windows)}", said.per_opening, counted))
     return tuple(found)
+
+
+def named(said: BudgetSaid) -> str:
+    """``slow-drain, window night`` or ``slow-drain, outside window night``; a budget without windows by its name."""
+    if not said.windows:
+        return said.name
+    outside = "outside " if said.state is BudgetState.BLOCKING else ""
+    several = "s" * (len(said.windows) > 1)
+    return f"{said.name}, {outside}window{several} {', '.join(said.windows)}"
 
 
 def tightest(every: Iterable[Bound]) -> Bound | None:

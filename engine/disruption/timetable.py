@@ -14,7 +14,7 @@ from attrs import evolve, frozen
 
 from engine.disruption.budget_rules import BudgetRules
 from engine.disruption.budgets import PoolStanding, changes_of, said_by_pool
-from engine.disruption.said import UNLIMITED, BudgetSaid, BudgetState
+from engine.disruption.said import UNLIMITED, BudgetSaid, named
 from engine.model.policy import NodePool
 from engine.model.reason import VOLUNTARY_REASONS, DisruptionReason
 from engine.model.rule import Window
@@ -134,12 +134,3 @@ def _spell(said: Sequence[BudgetSaid], begins: datetime, ends: datetime) -> Spel
     if least is None:
         return Spell(begins, ends, None, UNLIMITED, per_opening)
     return Spell(begins, ends, least.allowed, named(least), per_opening, least.error)
-
-
-def named(said: BudgetSaid) -> str:
-    """``slow-drain, window night`` or ``slow-drain, outside window night``; a budget without windows by its name."""
-    if not said.windows:
-        return said.name
-    outside = "outside " if said.state is BudgetState.BLOCKING else ""
-    several = "s" * (len(said.windows) > 1)
-    return f"{said.name}, {outside}window{several} {', '.join(said.windows)}"

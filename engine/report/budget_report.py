@@ -59,7 +59,7 @@ def said_words(said: BudgetSaid, at: datetime) -> str:
             windows = f"window{'s' * (len(said.windows) > 1)} {', '.join(said.windows)}"
             return f"outside its {windows}, lets nothing go; {_opens(said, at)}"
         case BudgetState.ACTIVE:
-            return f"active{_since(said)}: {_numbers(said)}"
+            return f"active{_since(said)}{_numbers(said)}"
 
 
 def _since(said: BudgetSaid) -> str:
@@ -67,10 +67,13 @@ def _since(said: BudgetSaid) -> str:
 
 
 def _numbers(said: BudgetSaid) -> str:
-    parts = [*([said.arithmetic] if said.allowed is not None else [])]
+    """Where the numbers come from; a number that is written as it is needs no word."""
+    parts = [said.arithmetic] if said.allowed is not None and said.arithmetic != str(said.allowed) else []
     if said.per_opening is not None:
         parts.append(f"{len(said.begun)} of {said.per_opening} have gone in this opening")
-    return "; ".join(parts) or "no number, only who may go and when"
+    if said.allowed is None and said.per_opening is None:
+        parts.append("says who may go and when, not how many")
+    return f": {'; '.join(parts)}" if parts else ""
 
 
 def _opens(said: BudgetSaid, at: datetime) -> str:
@@ -98,8 +101,8 @@ def _ending(one: BudgetExplanation) -> Text:
     if one.least is None:
         return Text("NO LIMIT: no budget is active for this, any number of nodes may go at once", style="bold red")
     least: Bound = one.least
-    used = f"{least.used} of {least.allowed} used"
-    left = f"{least.left} more may go now" if least.left else "none may go now"
+    used = f"{least.used} of {least.allowed} used" if least.allowed else "it lets none go"
+    left = f"{least.left} more may go now" if least.left else "no more may go now"
     return Text(f"The least is {least.budget}: {used}; {left}.", style="bold")
 
 

@@ -165,8 +165,10 @@ def _allowed(spell: Spell) -> str:
 def _by(spell: Spell) -> str:
     """The least budget, why it gives no number where it errs, and what openings allow on top."""
     told = f"{spell.budget}: cannot be evaluated: {spell.error}" if spell.error else spell.budget
-    most = "".join(f"; {each.allowed} in this opening by {each.budget}" for each in spell.per_opening)
-    return told + most
+    for each in spell.per_opening:
+        by = "" if spell.budget.partition(",")[0] == each.budget else f" by {each.budget}"
+        told += f"; {each.allowed} in this opening{by}"
+    return told
 
 
 def _local(spell: Spell, zone: str) -> str:
