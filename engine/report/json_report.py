@@ -20,7 +20,7 @@ from engine.report.doctor_report import Finding
 from engine.report.milestones import Expected, expectations, steps
 from engine.report.plan_report import plan_line
 from engine.report.standing import Standing, standings
-from engine.report.words import refusal_words, stay_words
+from engine.report.words import limit_unit, refusal_words, stay_words
 
 # A field that changes its meaning or goes makes a new version; a new field does not.
 PLAN_SCHEMA = "nodewright.dev/plan/v1"
@@ -72,7 +72,7 @@ def plan_json(plan: Plan) -> str:
             "base_shortfalls": [
                 {**to_plain(short), "refusal": _reason(short.refusal, now)} for short in plan.base_shortfalls
             ],
-            "limits": [to_plain(use) for use in plan.limits],
+            "limits": [{**to_plain(use), "unit": limit_unit(use)} for use in plan.limits],
             "paused": plan.paused,
             "nominations": [{"pod": str(each.pod), "node": each.node} for each in plan.nominations],
             "binding_differences": [

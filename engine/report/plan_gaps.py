@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime
+from functools import partial
 
 from rich.console import RenderableType
 from rich.text import Text
 
 from engine.model.plan import LimitUse, Plan, Unplaced
 from engine.model.quantity import NODES
+from engine.model.rule import LimitedResource
 from engine.report.tables import BAR, examples, heading, indented, table
-from engine.report.words import counted, refusal_words, rounded_words
+from engine.report.words import CEILING_UNITS, ceiling_words, counted, refusal_words, rounded_words
 
 _GROUPS_SHOWN = 8
 _REASONS_SHOWN = 2
@@ -79,16 +81,30 @@ def limits_section(plan: Plan) -> Iterator[RenderableType]:
     yield heading("Limits")
     rows = table("node set", "resource", ">used", ">planned", ">limit", BAR, ">full", gives_way=(BAR,))
     for use in plan.limits:
+        words = _words_of(use)
         rows.add(
-            use.node_pool,
-            "nodes" if use.resource == NODES else use.resource,
-            rounded_words(use.resource, use.used),
-            f"+{rounded_words(use.resource, use.planned)}" if use.planned else "0",
-            rounded_words(use.resource, use.limit),
+            use.node_pool or use.group,
+            _limited(use),
+            words(use.used),
+            f"+{words(use.planned)}" if use.planned else "0",
+            words(use.limit),
             _bar(use),
             f"{round(100 * (use.used + use.planned) / max(use.limit, 1))}%",
         )
     yield indented(rows)
+
+
+def _limited(use: LimitUse) -> str:
+    """What is limited: a pool's own resource, or a rule's, with the rule."""
+    if use.rule:
+        return f"{CEILING_UNITS[LimitedResource(use.resource)]}, {use.rule}"
+    return "nodes" if use.resource == NODES else use.resource
+
+
+def _words_of(use: LimitUse) -> Callable[[int], str]:
+    if use.rule:
+        return partial(ceiling_words, LimitedResource(use.resource))
+    return partial(rounded_words, use.resource)
 
 
 def blocked_groups(unplaced: Iterable[Unplaced], now: datetime) -> list[tuple[Reasons, list[Unplaced]]]:

@@ -7,6 +7,7 @@ from datetime import datetime
 
 from engine.model.duration import format_duration
 from engine.model.money import UsdPerHour
+from engine.model.plan import LimitUse
 from engine.model.quantity import CPU, EPHEMERAL_STORAGE, MEMORY, NODES, format_amount
 from engine.model.refusal import (
     AcceleratorNotOffered,
@@ -294,6 +295,19 @@ def _limit_reached(refusal: LimitReached) -> str:
     )
     named = "nodes" if resource == NODES else resource
     return f"limit {named} {limit} reached ({used} used, {planned} planned, needs {needed})"
+
+
+def limit_unit(use: LimitUse) -> str:
+    """The unit of a limit's whole numbers."""
+    match use.resource:
+        case LimitedResource.USD_PER_HOUR.value:
+            return "millionths of USD/h"
+        case "cpu":
+            return "thousandths of a core"
+        case _ if use.resource in ("memory", "ephemeral-storage"):
+            return "bytes"
+        case _:
+            return "count"
 
 
 def ceiling_words(resource: LimitedResource, amount: int) -> str:
