@@ -123,7 +123,13 @@ def _message(variables: tuple[str, ...]) -> RulePart:
 RULE_PARTS: Mapping[RuleKind, tuple[RulePart, ...]] = {
     RuleKind.REQUIREMENT_RULE: (
         RulePart("require", "bool", _REQUIREMENT, "Whether the pod may get the instance type."),
-        RulePart("prefer", "double", _REQUIREMENT, "How much the pod likes it, from 0.0 to 1.0."),
+        RulePart(
+            "prefer",
+            "double",
+            _REQUIREMENT,
+            "How much the pod likes it, from 0.0 to 1.0. Scores times weights are summed; among pools of one weight the"
+            " highest sum wins at any price, and price decides among equals.",
+        ),
         _conditions(_REQUIREMENT),
         _message(_REQUIREMENT),
     ),
