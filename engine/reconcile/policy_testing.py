@@ -28,6 +28,7 @@ from engine.reconcile.planning import read_snapshot
 from engine.reconcile.workspace import Workspace
 from engine.report.words import refusal_words, stay_words
 
+_MOST_TOLD = 10
 _TEST_ENDING = (".test", "_test")
 
 
@@ -104,7 +105,7 @@ class _Running:
         for scenario in test.scenarios:
             if self._is_wanted(test.name, scenario.name, ""):
                 blank = CaseResult(test.file, test.name, scenario.name, "", scenario.position)
-                yield evolve(blank, problem=self._problem(scenario, folder))
+                yield self._scenario(scenario, folder, blank)
 
     def _is_wanted(self, *names: str) -> bool:
         return any(self._wanted.run in name for name in names)
@@ -127,29 +128,34 @@ class _Running:
                 return True
         return False
 
-    def _problem(self, scenario: Scenario, folder: Path) -> str:
-        """What a scenario's plan is, other than expected; empty where nothing is."""
+    def _scenario(self, scenario: Scenario, folder: Path, blank: CaseResult) -> CaseResult:
+        """What a scenario's plan comes to; where it is other than expected, with what the plan tells."""
         try:
             ground = self._ground(scenario.environment) if scenario.environment else self._here
+        except (Fault, InvalidInput) as error:
+            first = error.diagnostics[0] if isinstance(error, InvalidInput) else error
+            message = f"the environment {scenario.environment[:60]} cannot be loaded: {first}"
+            return self._invalid(blank, scenario.position_of("environment"), "bad-environment", message)
+        try:
             snapshot = read_snapshot(folder / scenario.snapshot)
-        except Fault as fault:
-            part = "snapshot" if "snapshot" in str(fault) else "environment"
-            return self._invalid(scenario.position_of(part), f"bad-{part}", str(fault), "; ".join(fault.hints))
-        except InvalidInput as invalid:
-            place, message = scenario.position_of("environment"), f"{scenario.environment} does not load"
-            return self._invalid(place, "bad-environment", message, str(invalid.diagnostics[0]))
+        except (Fault, ValueError) as error:
+            return self._invalid(blank, scenario.position_of("snapshot"), "bad-snapshot", str(error))
         if scenario.at is not None:
             snapshot = evolve(snapshot, taken_at=scenario.at)
         try:
             plan = decide(snapshot, ground.policy, ground.catalog, ground.environment)
         except OverflowError:
-            place, message = scenario.position_of("at"), "nothing can be decided so near the end of the calendar"
-            return self._invalid(place, "bad-time", message, "write a time near the snapshot's own")
-        return "; ".join(_differences(plan, scenario.expectation))
+            message = "nothing can be decided so near the end of the calendar"
+            return self._invalid(blank, scenario.position_of("at"), "bad-time", message)
+        problem = "; ".join(_differences(plan, scenario.expectation))
+        if not problem:
+            return blank
+        told = dict.fromkeys(_told(plan, plan.decided_at))
+        return evolve(blank, problem=problem, values=tuple(list(told)[:_MOST_TOLD]))
 
-    def _invalid(self, place: Position, rule: str, message: str, hint: str) -> str:
-        self._findings.error(place, rule, message, hint)
-        return "the scenario is not valid"
+    def _invalid(self, blank: CaseResult, place: Position, rule: str, message: str) -> CaseResult:
+        self._findings.error(place, rule, message)
+        return evolve(blank, problem="the scenario is not valid", is_invalid=True)
 
     def _ground(self, name: str) -> _Ground:
         if name not in self._grounds:
@@ -183,7 +189,7 @@ def _differences(plan: Plan, wanted: PlanExpectation) -> Iterator[str]:
     if dollars is not None and not dollars.equals(added.micros):
         yield f"expected ${dollars.text} added an hour, the plan adds {_exact(added)}"
     if wanted.messages:
-        told = list(_told(plan, plan.decided_at))
+        told = [f"{about}: {words}" for about, words in _told(plan, plan.decided_at)]
         for text in wanted.messages:
             if not any(text in each for each in told):
                 yield f"nothing that the plan tells has {text!r} in it"
@@ -193,13 +199,14 @@ def _exact(price: UsdPerHour) -> str:
     return f"${price.micros // 1_000_000}.{price.micros % 1_000_000:06d}"
 
 
-def _told(plan: Plan, now: datetime) -> Iterator[str]:
-    """All that the plan has to say of what it does not do, and of rules."""
+def _told(plan: Plan, now: datetime) -> Iterator[tuple[str, str]]:
+    """All that the plan has to say of rules, and of what it does not do: who is concerned, and the words."""
     for verdict in plan.verdicts:
-        yield f"{verdict.rule}: {verdict.message} {verdict.error}"
+        yield verdict.rule, " ".join(each for each in (verdict.outcome.value, verdict.message, verdict.error) if each)
     for unplaced in plan.unplaced:
-        yield from (f"{each.node_pool}: {refusal_words(each.refusal, now)}" for each in unplaced.refusals)
+        for each in unplaced.refusals:
+            yield f"{unplaced.pod} {each.node_pool}".strip(), refusal_words(each.refusal, now)
     for shortfall in plan.base_shortfalls:
-        yield f"{shortfall.node_pool}: {refusal_words(shortfall.refusal, now)}"
+        yield shortfall.node_pool, refusal_words(shortfall.refusal, now)
     for kept in plan.kept:
-        yield f"{kept.node_pool}: {stay_words(kept.reason, now)}"
+        yield kept.node or kept.claim, stay_words(kept.reason, now)
