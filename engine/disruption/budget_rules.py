@@ -63,9 +63,19 @@ class BudgetRules:
 
     @property
     def read_the_time(self) -> bool:
-        """Whether any number or condition of a rule reads ``now``, and so may change at any moment."""
-        return any(
-            path.partition(".")[0] == "now"
+        """Whether a rule reads ``now``, and so may say something else at any moment."""
+        return self._read("now")
+
+    def _read(self, wanted: str) -> bool:
+        """Whether any expression reads a path, something below it, or all of what it is a part of."""
+        whole = f"{wanted}."
+        read = (f"{path.removesuffix('.*')}." for path in self._paths)
+        return any(path.startswith(whole) or whole.startswith(path) for path in read)
+
+    @cached_property
+    def _paths(self) -> frozenset[str]:
+        return frozenset(
+            path
             for each in self._bundle.disruption_budgets
             for program in (*(program for _, program in each.conditions), *each.programs.values())
             for path in program.reads
@@ -92,6 +102,9 @@ class BudgetRules:
         name = machine.claim.name
         if name not in self._nodes:
             facts = node_facts(machine.claim, machine.node, self._pods_on(machine), self.now)
+            if not self._read("node.pods"):
+                # They are most of the work, and what is counted of them is counted already.
+                facts["pods"] = []
             self._nodes[name] = self.engine.bind(NODE, facts)
         return self._nodes[name]
 
@@ -131,13 +144,16 @@ class RuleOnPool:
             return evolve(shut, state=BudgetState.BLOCKING, allowed=0, arithmetic="nothing outside its windows")
         return self._numbers(evolve(said, opened_at=opened))
 
-    def keeps(self, machine: Machine, reason: DisruptionReason) -> Kept | None:
-        """Why the rule, were it to act, does not let the machine go at all: outside its windows, or no candidate."""
-        said = self.said
-        if said.state is BudgetState.BLOCKING:
-            return OutsideWindow(rule=self.rule.name, windows=self.rule.windows, opens=said.opens_at)
+    def outside_window(self) -> OutsideWindow | None:
+        """Why nothing goes at all: the rule's windows are shut, and outside of them it lets nothing go."""
+        if self.said.state is not BudgetState.BLOCKING:
+            return None
+        return OutsideWindow(rule=self.rule.name, windows=self.rule.windows, opens=self.said.opens_at)
+
+    def no_candidate(self, machine: Machine, reason: DisruptionReason) -> RuleKeeps | None:
+        """Why the rule does not let this machine go; None also where it says nothing, or nothing of single machines."""
         program = self._compiled.programs.get("candidate")
-        if program is None or said.state is not BudgetState.ACTIVE:
+        if program is None or self.said.state is not BudgetState.ACTIVE:
             return None
         try:
             node = self._rules.node(machine)

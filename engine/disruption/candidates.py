@@ -97,7 +97,12 @@ def choose(
         book = books[candidate.machine.pool.name]
         machine = candidate.machine
         phase = RemovalPhase.RELEASE if machine.is_marked and not machine.movable else RemovalPhase.MARK
-        reason = book.objection(candidate) or (RemovalCap(cap=cap) if passing[phase] <= 0 else None)
+        # Rules about one node come last: each look at a node costs, and most are held by a number already.
+        reason = (
+            book.objection(candidate)
+            or (RemovalCap(cap=cap) if passing[phase] <= 0 else None)
+            or book.objection_of_rules(candidate)
+        )
         if reason is not None:
             book.leave(candidate)
             stays[candidate.machine.claim.name] = reason
@@ -118,9 +123,9 @@ class _Book:
         self._notes = notes
         self._now = now
         self._own: dict[DisruptionReason, tuple[BudgetSaid, ...]] = {}
-        # What goes in this pass, and marked machines that are yet to be asked about: both by claim.
-        self._going: dict[str, DisruptionReason] = {}
+        # Marked machines that are yet to be asked about, and what counts towards a rule's opening, by its name: claims.
         self._asked_anew: set[str] = set()
+        self._counted: dict[str, set[str]] = {}
 
     def ask_anew(self, candidate: Candidate) -> None:
         """A marked machine is not out until it is found that it stays out."""
@@ -128,36 +133,39 @@ class _Book:
         self._asked_anew.add(candidate.machine.claim.name)
 
     def objection(self, candidate: Candidate) -> StayReason | None:
+        """What holds any node of the pool back now, whichever it is."""
         base = self._standing.pool.base_nodes
         if not candidate.machine.is_marked and self._serving <= base:
             return BaseCapacity(nodes=base)
-        machine, reason = candidate.machine, candidate.reason
-        acting = [rule for rule in self._about(reason) if rule.rule.enforcement is Enforcement.DENY]
-        for rule in acting:
-            kept = rule.keeps(machine, reason)
-            if kept is not None:
-                self._notes.kept(rule.rule, kept)
-                return kept
-        for rule in acting:
+        for rule in self._acting_on(candidate.reason):
+            if (shut := rule.outside_window()) is not None:
+                return shut
             self._notes.erred(rule.said)
-        full = next((bound for bound in self._bounds(reason) if not bound.left), None)
+        full = next((bound for bound in self._bounds(candidate.reason) if not bound.left), None)
         if full is None:
             return None
         return BudgetExhausted(budget=full.budget, allowed=full.allowed, used=full.used, error=full.error)
+
+    def objection_of_rules(self, candidate: Candidate) -> StayReason | None:
+        """The first rule, in name order, of which the node is no candidate."""
+        for rule in self._acting_on(candidate.reason):
+            if (kept := rule.no_candidate(candidate.machine, candidate.reason)) is not None:
+                self._notes.kept(rule.rule, kept)
+                return kept
+        return None
 
     def leave(self, candidate: Candidate) -> None:
         """A marked machine that is held back is out all the same."""
         if candidate.machine.is_marked:
             self._out += 1
-            self._asked_anew.discard(candidate.machine.claim.name)
+            self._count(candidate, again=True)
 
     def record(self, candidate: Candidate) -> RemovalRecord:
         """Count one more machine out, and write down the arithmetic."""
         machine, claim = candidate.machine, candidate.machine.claim
         self._note_those_that_only_tell(candidate)
         self._out += 1
-        self._asked_anew.discard(claim.name)
-        self._going[claim.name] = candidate.reason
+        self._count(candidate, again=False)
         if not machine.is_marked:
             self._serving -= 1
         return RemovalRecord(
@@ -192,17 +200,29 @@ class _Book:
     def _about(self, reason: DisruptionReason) -> list[RuleOnPool]:
         return [rule for rule in self._rules if rule.is_about(reason)]
 
+    def _acting_on(self, reason: DisruptionReason) -> list[RuleOnPool]:
+        return [rule for rule in self._about(reason) if rule.rule.enforcement is Enforcement.DENY]
+
     def _begun(self, rule: RuleOnPool) -> int:
         """How many have gone in the rule's opening so far, those of this pass counted."""
-        going = {claim for claim, reason in self._going.items() if rule.is_about(reason)}
-        return len((rule.said.begun | going) - self._asked_anew)
+        return len(self._counted_by(rule))
+
+    def _counted_by(self, rule: RuleOnPool) -> set[str]:
+        return self._counted.setdefault(rule.rule.name, set(rule.said.begun - self._asked_anew))
+
+    def _count(self, candidate: Candidate, *, again: bool) -> None:
+        """Count a node that goes; ``again``: one that stays marked, where it counted before."""
+        claim = candidate.machine.claim.name
+        for rule in self._rules:
+            if claim in rule.said.begun if again else rule.is_about(candidate.reason):
+                self._counted_by(rule).add(claim)
 
     def _note_those_that_only_tell(self, candidate: Candidate) -> None:
         for rule in self._about(candidate.reason):
             if rule.rule.enforcement is Enforcement.DENY:
                 continue
             self._notes.erred(rule.said)
-            kept = rule.keeps(candidate.machine, candidate.reason)
+            kept = rule.outside_window() or rule.no_candidate(candidate.machine, candidate.reason)
             if kept is not None:
                 self._notes.kept(rule.rule, kept)
             if kept is not None or any(not bound.left for bound in bounds(rule.said, self._out, self._begun(rule))):

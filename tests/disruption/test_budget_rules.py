@@ -52,6 +52,12 @@ def test_a_candidate_reads_the_node_its_pods_and_the_reason() -> None:
     assert going(chosen(machines(2), asked(by_pods, pods=on), reason=DRIFTED)) == []
 
 
+def test_what_is_counted_of_pods_is_there_for_rules_that_read_no_pod() -> None:
+    counted = rule(candidate="node.gpusUsed == 2 && !node.empty && !node.doNotDisrupt")
+    on = {"gpu-0": (pod("one", gpu=1), pod("two", gpu=1)), "gpu-1": (pod("one", gpu=1, do_not_disrupt=True),)}
+    assert going(chosen(machines(2), asked(counted, pods=on))) == ["gpu-0"]
+
+
 def test_a_candidate_that_errs_keeps_the_node_and_says_so() -> None:
     choice = chosen(machines(2), asked(rule(candidate="node.labels.tier == 'gold'")))
     kept = only_stay(choice)
