@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from datetime import timedelta
 from fractions import Fraction
-from typing import Any
+from typing import Any, ClassVar
 
 import celpy
 import lark
@@ -45,18 +45,30 @@ class TooManyTurns(Exception):
 
 
 class PlacedParser(CELParser):
-    """The library's parser, in which ``true`` and ``false`` too know their place in the source."""
+    """The library's parser, in which ``true`` and ``false`` too know their place in the source.
+
+    The library keeps one parser for the whole process, whoever made it first; it is dear to make.
+    """
+
+    made: ClassVar[Any] = None
 
     @staticmethod
     def ambiguous_literals(t: Any) -> Any:
         return lark.Token.new_borrow_pos("BOOL_LIT", t.value, t) if t.value in {"true", "false"} else t
 
+    @classmethod
+    def become_the_parser(cls) -> None:
+        if cls.made is None:
+            CELParser.CEL_PARSER = None
+            cls()
+            cls.made = CELParser.CEL_PARSER
+        CELParser.CEL_PARSER = cls.made
 
-def new_environment() -> celpy.Environment:
-    """An environment for one thread. The library keeps one parser for all, whoever made it first."""
-    CELParser.CEL_PARSER = None
-    PlacedParser()
-    return celpy.Environment(runner_class=Interpreter)
+
+def new_environment(package: str | None = None) -> celpy.Environment:
+    """An environment for one thread."""
+    PlacedParser.become_the_parser()
+    return celpy.Environment(package=package, runner_class=Interpreter)
 
 
 class Interpreter(celpy.InterpretedRunner):

@@ -43,7 +43,8 @@ extensions:
 - name: bindings
 - name: two-var-comprehensions
 """
-"""Not ``lists``: ``lists.range`` of a large number takes all memory."""
+CONFIGURATION = cel.NewEnvConfigFromYaml(_EXTENSIONS)
+"""Without ``lists``: ``lists.range`` of a large number takes all memory."""
 
 
 class RecordMessages:
@@ -56,7 +57,6 @@ class RecordMessages:
         self.pool = descriptor_pool.DescriptorPool()
         for each in (duration_pb2, timestamp_pb2):
             self.pool.AddSerializedFile(each.DESCRIPTOR.serialized_pb)
-        self._configuration = cel.NewEnvConfigFromYaml(_EXTENSIONS)
         self._names: dict[Record, str] = {}
         self._records: dict[str, Record] = {}
         self._duration = self._message_class("google.protobuf.Duration")
@@ -81,7 +81,7 @@ class RecordMessages:
 
     def declaring(self, variables: Mapping[str, Any]) -> Any:
         """The library's environment for variables that have the library's types."""
-        return cel.NewEnv(descriptor_pool=self.pool, config=self._configuration, variables=dict(variables))
+        return cel.NewEnv(descriptor_pool=self.pool, config=CONFIGURATION, variables=dict(variables))
 
     def anywhere(self, value: Any) -> Any:
         """The value as the library takes it in any place: a timedelta or datetime only does where one is declared."""
