@@ -7,7 +7,22 @@ from typing import Annotated
 
 import typer
 
-from engine.cli import calendar, check, destroy, doctor, env, install, plan, sandbox, schema, snapshot, status, top, up
+from engine.cli import (
+    calendar,
+    check,
+    destroy,
+    diff,
+    doctor,
+    env,
+    install,
+    plan,
+    sandbox,
+    schema,
+    snapshot,
+    status,
+    top,
+    up,
+)
 from engine.cli import run as running
 from engine.cli import test as testing
 from engine.cli.terminal import ExitCode
@@ -36,6 +51,7 @@ app.command("doctor")(doctor.doctor)
 app.command("check")(check.check)
 app.command("test")(testing.run_tests)
 app.command("plan")(plan.plan)
+app.command("diff")(diff.diff)
 app.command("up")(up.up)
 app.command("run")(running.run)
 app.command("install")(install.install)

@@ -1,0 +1,220 @@
+"""What a change of policy does, in sentences: the same ones on a screen and in a pull request."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from engine.model.money import UsdPerHour
+from engine.model.quantity import NODES, format_amount
+from engine.model.rule import LimitedResource
+from engine.policy.rules.ruling import TypeAt
+from engine.report.diff_report import (
+    Both,
+    CeilingChange,
+    ClassDifference,
+    EnvironmentDifference,
+    ErrorsDifference,
+    LimitChange,
+    MomentDifference,
+    PolicyDifference,
+    PoolDifference,
+    TypesChange,
+    VerdictDifference,
+    WorkloadPods,
+)
+from engine.report.tables import examples
+from engine.report.words import CEILING_UNITS, a_month, ceiling_words, counted, signed
+
+_TYPES_SHOWN = 4
+_MORE_TYPES_SHOWN = 8
+_OWNERS_SHOWN = 3
+_UNBOUNDED = 2**62
+
+
+def verdict_sentence(difference: PolicyDifference) -> str:
+    """The whole in one sentence."""
+    if difference.is_invalid:
+        names = ", ".join(each.name for each in difference.environments if each.is_invalid)
+        return f"The policy does not load in {names}, so what it would do there is not known."
+    if not difference.has_effect:
+        names = ", ".join(each.name for each in difference.environments)
+        is_same = not any(each.definitions for each in difference.environments)
+        files = "policies and settings are the same" if is_same else "the files differ, and nothing that they do does"
+        moments = sum(len(each.moments) for each in difference.environments)
+        at = f"at {counted(moments, 'recorded moment')} the plan is the same" if moments else "no plan was compared"
+        return f"No effect on {names}: {files}; {at}."
+    touched = [each.name for each in difference.environments if each.has_effect]
+    return f"This changes what happens in {', '.join(touched) or 'check'}."
+
+
+def moment_sentence(moment: MomentDifference) -> str:
+    """``HEAD launches 3 more nodes (+4 GPUs), removes 1 more node, +$12.34/h; 210 pods lose g5.12xlarge.``"""
+    if not moment.has_effect:
+        return "No effect: the same plan, the same instance types for every pod, the same reasons."
+    acts = list(_acts(moment))
+    plan = ", ".join(acts) if acts else "the nodes of the plan stay the same in number"
+    bill = moment.more_usd_per_hour
+    cost = f"{signed(bill)}, about {a_month(bill)} a month" if bill.micros else "the bill stays the same"
+    told = [f"HEAD {plan}; {cost}" if acts else f"{plan[0].upper()}{plan[1:]}; {cost}", *_pods_words(moment)]
+    return "; ".join(told) + "."
+
+
+def _acts(moment: MomentDifference) -> Iterator[str]:
+    launches, removals = moment.launches.head - moment.launches.base, moment.more_removals
+    gpus = f" ({_plus(moment.more_gpus)} GPUs after the plan)" if moment.more_gpus else ""
+    if launches:
+        yield f"launches {abs(launches):,} {_more_or_fewer(launches)} {_nodes(launches)}{gpus}"
+    elif gpus:
+        yield f"ends with other nodes{gpus}"
+    if removals:
+        yield f"removes {abs(removals):,} {_more_or_fewer(removals)} {_nodes(removals)}"
+    elif moment.removed:
+        yield "removes other nodes"
+    if moment.foundation_differs:
+        yield "boots new nodes from other launch templates, or changes network or roles"
+
+
+def _pods_words(moment: MomentDifference) -> Iterator[str]:
+    lost = [each for each in moment.classes if each.lost]
+    if lost:
+        pods = sum(each.pods for each in lost)
+        types = sorted({type_at for each in lost for change in each.lost for type_at in change.types})
+        yield f"{counted(pods, 'pod')} {'loses' if pods == 1 else 'lose'} {types_words(types)}"
+    gained = [each for each in moment.classes if each.gained]
+    if gained:
+        pods = sum(each.pods for each in gained)
+        types = sorted({type_at for each in gained for change in each.gained for type_at in change.types})
+        yield f"{counted(pods, 'pod')} may also get {types_words(types)}"
+    for is_new, words in ((True, "blocked that {} not"), (False, "no longer blocked")):
+        pods = sum(each.pods for each in moment.blocked if each.is_new is is_new)
+        if pods:
+            was, are = ("was", "is") if pods == 1 else ("were", "are")
+            yield f"{counted(pods, 'pod')} {are} {words.format(was)}"
+
+
+def types_words(types: Sequence[TypeAt], shown: int = _TYPES_SHOWN) -> str:
+    """``g5.2xlarge, g5.xlarge on-demand; g6.xlarge on-demand and spot``, and how many more."""
+    capacity_types: dict[str, list[str]] = {}
+    for name, capacity_type in types:
+        capacity_types.setdefault(name, []).append(capacity_type)
+    alike: dict[str, list[str]] = {}
+    for name in sorted(capacity_types, key=_by_size)[:shown]:
+        alike.setdefault(" and ".join(sorted(capacity_types[name])), []).append(name)
+    rest = len(capacity_types) - shown
+    more = f" and {counted(rest, 'more type')}" if rest > 0 else ""
+    return "; ".join(f"{', '.join(names)} {sold}" for sold, names in alike.items()) + more
+
+
+def _by_size(name: str) -> tuple[str, int, str]:
+    """Of a family the smallest first, as far as names tell."""
+    family, _, size = name.partition(".")
+    digits = "".join(character for character in size if character.isdigit())
+    return family, int(digits) if digits else int(size.endswith("xlarge")), size
+
+
+def types_change_words(change: TypesChange) -> str:
+    """``g5.12xlarge on-demand (rule gold-on-nvlink bars it …)``."""
+    because = f" ({change.because})" if change.because else ""
+    return f"{types_words(change.types, shown=_MORE_TYPES_SHOWN)}{because}"
+
+
+def verdict_change_words(change: VerdictDifference) -> str:
+    """``Guardrail spend (deny): holds → blocks add: …``."""
+    before, after = change.said.base or "said nothing", change.said.head or "says nothing"
+    return f"{change.kind.value} {change.rule} ({change.enforcement.value}): {before} → {after}"
+
+
+def errors_words(change: ErrorsDifference) -> str:
+    """Of how many types a rule gave no answer."""
+    before, after = (counted(each, "type") for each in (change.errors.base, change.errors.head))
+    return f"RequirementRule {change.rule} could not be evaluated for {before} → {after}: {change.sample}"
+
+
+def workloads_words(workloads: Sequence[WorkloadPods], shown: int = _OWNERS_SHOWN) -> str:
+    """``Deployment inference/llm (12), Job ml/train (3) and 4 more``."""
+    return examples([f"{each.name} ({each.pods:,})" for each in workloads], shown=shown)
+
+
+def class_words(difference: ClassDifference) -> str:
+    """How many types each of the pods may get: ``9 to 21 → 3 to 7``."""
+    before = _range(difference.fewest.base, difference.most.base)
+    after = _range(difference.fewest.head, difference.most.head)
+    return f"{before} → {after}" + ("; none is left" if not difference.most.head else "")
+
+
+def _range(fewest: int, most: int) -> str:
+    return f"{most:,}" if fewest == most else f"{fewest:,} to {most:,}"
+
+
+def pool_cells(pool: PoolDifference) -> tuple[str, str, str, str]:
+    """Name, nodes, GPUs and dollars an hour, each ``before → after (difference)``."""
+    there = pool.there
+    name = pool.name if not there.differs else f"{pool.name} ({'new' if there.head else 'no longer in the files'})"
+    return name, count_words(pool.nodes), count_words(pool.gpus), cost_words(pool.usd_per_hour)
+
+
+def count_words(both: Both[int]) -> str:
+    """``12 → 15 (+3)``, or the number alone."""
+    if not both.differs:
+        return f"{both.head:,}"
+    return f"{both.base:,} → {both.head:,} ({_plus(both.head - both.base)})"
+
+
+def cost_words(both: Both[UsdPerHour]) -> str:
+    """``$10.00/h → $22.34/h (+$12.34/h)``, or the price alone."""
+    if not both.differs:
+        return str(both.head)
+    return f"{both.base} → {both.head} ({signed(both.head - both.base)})"
+
+
+def limit_words(change: LimitChange) -> str:
+    """``gpu-core: nvidia.com/gpu 50 → 64``."""
+    before, after = (_amount(change.resource, each) for each in (change.limit.base, change.limit.head))
+    return f"{change.node_pool}: {change.resource} {before} → {after}"
+
+
+def ceiling_change_words(change: CeilingChange) -> str:
+    """``team-gpus for vision: 8 → 4 GPUs, 6 used``."""
+    before, after = (_ceiling(change.resource, each) for each in (change.limit.base, change.limit.head))
+    group = f" for {change.group}" if change.group else ""
+    used = ceiling_words(change.resource, change.used)
+    return f"{change.rule}{group}: {before} → {after} {CEILING_UNITS[change.resource]}, {used} used"
+
+
+def place_words(moment: MomentDifference) -> str:
+    """What the moment is of: how much was there."""
+    there = f"{counted(moment.nodes, 'node')}, {counted(moment.pods, 'pod')}, {moment.waiting:,} waiting"
+    return f"{moment.snapshot}, {moment.taken_at:%Y-%m-%d %H:%M} UTC: {there}"
+
+
+def environment_sentence(environment: EnvironmentDifference) -> str:
+    """Of one environment whose plans were not compared; empty where they were."""
+    if environment.is_invalid:
+        return "The policy does not load; the findings are below."
+    if environment.notes:
+        return "; ".join(environment.notes) + "."
+    return ""
+
+
+def _amount(resource: str, amount: int | None) -> str:
+    if amount is None:
+        return "no limit"
+    return f"{amount:,}" if resource == NODES else format_amount(resource, amount)
+
+
+def _ceiling(resource: LimitedResource, amount: int | None) -> str:
+    if amount is None:
+        return "none"
+    return "no bound" if amount > _UNBOUNDED else ceiling_words(resource, amount)
+
+
+def _plus(number: int) -> str:
+    return f"+{number:,}" if number > 0 else f"{number:,}"
+
+
+def _more_or_fewer(number: int) -> str:
+    return "more" if number > 0 else "fewer"
+
+
+def _nodes(number: int) -> str:
+    return "node" if abs(number) == 1 else "nodes"
