@@ -103,7 +103,11 @@ NODE_POOL = Record(
         RecordField("name", _STRING, "The pool's name."),
         RecordField("labels", MapOf(_STRING), "The labels of the pool's nodes, `spec.template.metadata.labels`."),
         RecordField("weight", _INT, "Its weight, 0 where it has none."),
-        RecordField("nodes", _INT, "The nodes that it has, those still launching too."),
+        RecordField(
+            "nodes",
+            _INT,
+            "The nodes that it has, those still launching too; in a DisruptionBudget those that have come up.",
+        ),
         RecordField("gpus", _INT, "Whole accelerators of those nodes."),
         RecordField("static", _BOOL, "Whether it keeps a fixed number of nodes, `spec.replicas`."),
     ),
