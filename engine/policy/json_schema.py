@@ -29,6 +29,7 @@ from engine.policy.rules.parts import (
 )
 from engine.policy.schema import Part
 from engine.policy.shapes import Shape, shape_of
+from engine.policy.testing.parts import PolicyTestPart
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 # The schema of a file that holds any of the kinds.
@@ -66,6 +67,7 @@ KINDS = (
     PolicyKind("DisruptionBudget", _OURS, DisruptionBudgetPart, "which nodes may go, when, and how many"),
     PolicyKind("Guardrail", _OURS, GuardrailPart, "what a finished plan must hold to"),
     PolicyKind("Calendar", _OURS, CalendarPart, "named windows that rules read"),
+    PolicyKind("PolicyTest", _OURS, PolicyTestPart, "tests beside rules: what each says of given facts"),
     PolicyKind("NodePool", "karpenter.sh/v1", NodePoolPart, "Karpenter's, with the fields that Nodewright implements"),
     PolicyKind("EC2NodeClass", "karpenter.k8s.aws/v1", NodeClassPart, "Karpenter's, likewise"),
 )

@@ -34,6 +34,17 @@ _TEXTS: Mapping[tuple[str, str], str] = {
     ("WindowPart", "schedule"): "When it opens: a cron line of five fields, on the clock of timeZone.",
     ("WindowPart", "schedules"): "Several of them; openings that overlap are one.",
     ("WindowPart", "duration"): "How long it stays open, such as 8h.",
+    ("CasePart", "rule"): "The rule that is asked, and that has to be what decides.",
+    ("CasePart", "alongside"): "Other rules of its kind that are asked about the same.",
+    ("CasePart", "given"): "Facts, laid over those of spec.defaults. What nobody gives is zero, empty or false.",
+    ("CasePart", "expect"): "What the rule has to say; score, ceiling and allowed with their number.",
+    ("CasePart", "message"): "A part of what the rule has to tell.",
+    ("GivenPart", "instanceType"): "use: a type of the catalog, then fields over it.",
+    ("GivenPart", "nodePool"): "use: a pool of the policy, then fields over it.",
+    ("GivenPart", "windows"): "The windows that are open; without it those that are open at now.",
+    ("GivenPart", "params"): "Parameters of the rule, over the stack's.",
+    ("ScenarioPart", "snapshot"): "A recorded snapshot, told from the folder of this file.",
+    ("ScenarioPart", "at"): "The time to decide at; the snapshot's own by default.",
     ("WindowPart", "timeZone"): "An IANA name such as Europe/Berlin; UTC by default.",
 }
 

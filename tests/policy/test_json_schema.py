@@ -14,6 +14,7 @@ from engine.policy.json_schema import KINDS, PolicyKind, json_schema, json_schem
 from tests.policy.rules.rule_texts import BUDGET, CALENDAR, GUARDRAIL, LIMIT, REQUIREMENT
 from tests.policy.test_node_classes import EVERYTHING as EVERY_CLASS_FIELD
 from tests.policy.test_pool_values import EVERYTHING as EVERY_POOL_FIELD
+from tests.policy.testing.case_texts import case
 from tests.policy.texts import CLASS, POOL
 
 TEXTS = {
@@ -22,6 +23,7 @@ TEXTS = {
     "DisruptionBudget": BUDGET,
     "Guardrail": GUARDRAIL,
     "Calendar": CALENDAR,
+    "PolicyTest": case("gold-on-nvlink", "ceiling 8", "{pod: {labels.tier: gold}, windows: [business]}"),
     "NodePool": POOL,
     "EC2NodeClass": CLASS,
 }
@@ -97,6 +99,7 @@ def test_the_schema_of_all_kinds_takes_what_the_project_ships(file: Path) -> Non
         ("DisruptionBudget", "Underutilized", "UnderUtilized", "$.spec.reasons[0]"),
         ("Guardrail", "blocks: [add]", "blocks: add", "$.spec.blocks"),
         ("Guardrail", "  message: the plan costs too much\n", "", "$.spec"),
+        ("PolicyTest", "ceiling 8", "ceiling", "$.spec.cases[0].expect"),
         ("Calendar", "duration: 8h", "duration: 8 hours", "$.spec.windows[0].duration"),
         ("NodePool", "consolidateAfter: 5m", "consolidateAfter: soon", "$.spec.disruption.consolidateAfter"),
         ("NodePool", "operator: In", "operator: in", "$.spec.template.spec.requirements[0].operator"),

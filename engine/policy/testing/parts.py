@@ -19,7 +19,7 @@ from engine.policy.testing.cases import WITH_NUMBER, Dollars, Expectation, Outco
 _LONGEST_NAME = 200
 _NUMBER = re.compile(r"-?(0|[1-9][0-9]{0,17})(\.[0-9]{1,9})?")
 _DOLLARS = re.compile(r"(0|[1-9][0-9]{0,8})(\.[0-9]{1,6})?")
-_WORDS = "|".join(re.escape(each.value) for each in Outcome if each not in WITH_NUMBER)
+_WORDS = "|".join(each.value for each in Outcome if each not in WITH_NUMBER)
 _NUMBERED = "|".join(each.value for each in Outcome if each in WITH_NUMBER)
 
 
