@@ -44,6 +44,7 @@ class CelPythonEngine:
     name = "cel-python"
 
     def __init__(self) -> None:
+        _environment()
         self._intakes = Intakes(
             scalars={
                 Scalar.BOOL: celtypes.BoolType,

@@ -13,6 +13,7 @@ LONGEST = 100_000
 DEEPEST = 32
 
 _LINE = re.compile(r"^(?:[A-Z_]+: )?ERROR: <input>:(-?\d+):(-?\d+): (.*?)(?: \[[A-Z_]+\])?$")
+_FOLLOWS = re.compile(r"<<nil>> parsetree|\*error\*")
 _FIELD = re.compile(r"undefined field '(.+)' not found in struct '(.+)'")
 _NAME = re.compile(r"undeclared reference to '(.+)' \(in container ''\)")
 _OVERLOAD = re.compile(r"found no matching overload for '(.+)' applied to '\((.*)\)'")
@@ -53,7 +54,7 @@ class CheckerMessages:
             yield Problem(0, "cel-too-long", f"an expression may have {LONGEST:,} characters")
             return
         for line in text.split("\n"):
-            if (found := _LINE.match(line)) and found[3] != "<<nil>> parsetree":
+            if (found := _LINE.match(line)) and not _FOLLOWS.search(found[3]):
                 yield self._problem(self._offset(int(found[1]), int(found[2])), found[3])
 
     def _offset(self, line: int, column: int) -> int:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import re
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from datetime import timedelta
 from fractions import Fraction
@@ -66,9 +67,12 @@ class PlacedParser(CELParser):
 
 
 def new_environment(package: str | None = None) -> celpy.Environment:
-    """An environment for one thread."""
+    """An environment for one thread. The library sets how deep Python may recurse; it is let raise that, not lower it."""
     PlacedParser.become_the_parser()
-    return celpy.Environment(package=package, runner_class=Interpreter)
+    before = sys.getrecursionlimit()
+    made = celpy.Environment(package=package, runner_class=Interpreter)
+    sys.setrecursionlimit(max(before, sys.getrecursionlimit()))
+    return made
 
 
 class Interpreter(celpy.InterpretedRunner):
