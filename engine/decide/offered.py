@@ -20,11 +20,13 @@ from engine.model import labels as keys
 from engine.model.constraint import Requirement
 from engine.model.pod import Pod, PodKey
 from engine.model.policy import NodePool
+from engine.model.refusal import Refusal
 from engine.policy.rules.ruling import TypeAt
 from engine.scheduling.groups import PodClass, pod_classes
-from engine.scheduling.limits import resource_order
+from engine.scheduling.limits import Headroom, resource_order
 from engine.scheduling.offers import Kind, PoolOffers
 from engine.scheduling.offers import Market as Offering
+from engine.scheduling.refusals import refusals
 
 
 class BarrierKind(str, Enum):
@@ -100,6 +102,14 @@ class Offered:
         """The kinds of a pool's nodes that would hold a pod of the class, whatever rules say; the cheapest first."""
         kinds = (kind for kind, _ in self._pools[pool].holding(pod_class) if kind.usd_per_hour is not None)
         return tuple(sorted(kinds, key=lambda kind: (kind.usd_per_hour, kind.order)))
+
+    def refusal(self, pod_class: PodClass, pool: str) -> Refusal | None:
+        """The first thing for which the pool has no node at all for the class, with its numbers; None: it has some."""
+        if any(pool in pools for pools in self.types(pod_class).values()):
+            return None
+        headroom = Headroom(self.states, self._seen.environment.caps)
+        [told] = refusals(pod_class, [self._pools[pool]], headroom, self._seen.learned.unavailable)
+        return told.refusal
 
     def barrier(self, pod_class: PodClass, pool: str, type_at: TypeAt) -> Barrier | None:
         """Why the pool makes no node of the type for the class; None: it may make one."""

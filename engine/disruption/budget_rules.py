@@ -20,7 +20,7 @@ from engine.model.pod import Pod
 from engine.model.reason import VOLUNTARY_REASONS, DisruptionReason
 from engine.model.refusal import OutsideWindow, RuleKeeps
 from engine.model.rule import DisruptionBudget, Window
-from engine.policy.cel.port import Bound, CelEngine
+from engine.policy.cel.port import Bound, CelEngine, Observed
 from engine.policy.cel.types import Scalar
 from engine.policy.facts.schema import CLUSTER, NODE, NODE_POOL, params_record, windows_record
 from engine.policy.facts.values import Facts, node_facts, node_pool_facts, params_facts, window_facts
@@ -165,6 +165,14 @@ class RuleOnPool:
             return None
         error = "" if answer.value is False else answer.error or f"{answer.value!r} is no bool"
         return RuleKeeps(rule=self.rule.name, message=self._compiled.told(facts), error=error)
+
+    def observe(self, machine: Machine, reason: DisruptionReason) -> tuple[Observed, ...]:
+        """What the parts of ``candidate`` came to for the machine; nothing where there is no such part. For people."""
+        program = self._compiled.programs.get("candidate")
+        if program is None:
+            return ()
+        node, given = self._rules.node(machine), self._rules.engine.bind(Scalar.STRING, reason.value)
+        return program.observe({**self._facts, "node": node, "reason": given})[1]
 
     def _numbers(self, said: BudgetSaid) -> BudgetSaid:
         at_once, why_not = self._number("budget")

@@ -7,7 +7,7 @@ from engine.model.plan import Plan, Verdict, VerdictOutcome
 from engine.model.policy import Policy
 from engine.model.rule import Guardrail
 from engine.model.snapshot import Snapshot
-from engine.policy.cel.port import Bound
+from engine.policy.cel.port import Answer, Bound, Observed
 from engine.policy.facts.schema import COST, PLAN
 from engine.policy.facts.values import cost_facts, plan_facts
 from engine.policy.rules.class_keys import read_paths
@@ -32,18 +32,28 @@ class Guardrails:
 
     def verdicts(self, plan: Plan) -> tuple[Verdict, ...]:
         """Of each guardrail whose conditions are met, in the order of names. Nothing is blocked by that alone."""
-        of_plan = {
-            "plan": self._engine.bind(PLAN, plan_facts(plan, self._pools)),
-            "cost": self._engine.bind(COST, cost_facts(plan)),
-        }
+        of_plan = self._of(plan)
         judged = (self._judged(each, of_plan) for each in self._compiled)
         return tuple(verdict for verdict in judged if verdict is not None)
 
-    def _judged(self, compiled: CompiledRule, of_plan: dict[str, Bound]) -> Verdict | None:
+    def observe(self, plan: Plan, rule: str) -> tuple[Answer, tuple[Observed, ...]]:
+        """What a guardrail and the parts of its expression come to for a plan. Slow: for people."""
+        compiled = next(each for each in self._compiled if each.rule.name == rule)
+        return compiled.programs["expression"].observe(self._facts_for(compiled, self._of(plan)))
+
+    def _of(self, plan: Plan) -> dict[str, Bound]:
+        return {
+            "plan": self._engine.bind(PLAN, plan_facts(plan, self._pools)),
+            "cost": self._engine.bind(COST, cost_facts(plan)),
+        }
+
+    def _facts_for(self, compiled: CompiledRule, of_plan: dict[str, Bound]) -> dict[str, Bound]:
         programs = (*(program for _, program in compiled.conditions), *compiled.programs.values())
         read = {path.variable for program in programs for path in read_paths(program.reads)}
-        shared = self._facts.bound(read.difference(_OF_THE_PLAN), compiled.rule, None, "")
-        facts = {**shared, **of_plan}
+        return {**self._facts.bound(read.difference(_OF_THE_PLAN), compiled.rule, None, ""), **of_plan}
+
+    def _judged(self, compiled: CompiledRule, of_plan: dict[str, Bound]) -> Verdict | None:
+        facts = self._facts_for(compiled, of_plan)
         if not compiled.applies(facts):
             return None
         answer = compiled.programs["expression"].evaluate(facts)
