@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 
 from engine.decide.fleet import Fleet
-from engine.disruption.budget_rules import BudgetRules, Gone
+from engine.disruption.budget_rules import BudgetRules, Gone, PodsOn
 from engine.model.environment import Environment
 from engine.model.ledger import Disruption, Ledger
 from engine.model.plan import Removal
@@ -21,17 +21,20 @@ from engine.policy.windows import LONGEST_OPENING
 
 def budget_rules(fleet: Fleet, policy: Policy, environment: Environment, snapshot: Snapshot) -> BudgetRules | None:
     """The rules at the snapshot's time, over the pods that the fleet has; None where there is no such rule."""
+    pods = {sighting.claim.name: sighting.pods for sighting in fleet.sightings}
+    return _rules(policy, environment, snapshot, lambda machine: pods.get(machine.claim.name, ()))
+
+
+def rules_on_pools(policy: Policy, environment: Environment, snapshot: Snapshot) -> BudgetRules | None:
+    """The same for whoever asks about pools alone; of single nodes it knows no pods."""
+    return _rules(policy, environment, snapshot, lambda machine: ())
+
+
+def _rules(policy: Policy, environment: Environment, snapshot: Snapshot, pods_on: PodsOn) -> BudgetRules | None:
     if not any(rule.kind is RuleKind.DISRUPTION_BUDGET for rule in policy.rules):
         return None
-    pods = {sighting.claim.name: sighting.pods for sighting in fleet.sightings}
-    return BudgetRules(
-        bundle_of(policy),
-        policy.windows,
-        cluster_facts(environment, snapshot),
-        gone_before(snapshot),
-        lambda machine: pods.get(machine.claim.name, ()),
-        snapshot.taken_at,
-    )
+    facts, gone = cluster_facts(environment, snapshot), gone_before(snapshot)
+    return BudgetRules(bundle_of(policy), policy.windows, facts, gone, pods_on, snapshot.taken_at)
 
 
 def gone_before(snapshot: Snapshot) -> Gone:

@@ -13,6 +13,7 @@ from pathlib import Path
 from attrs import evolve, frozen
 
 from engine.actuate.event_recorder import EventRecorder
+from engine.decide.budgets_asked import rules_on_pools
 from engine.model.diagnostic import InvalidInput
 from engine.model.environment import Environment
 from engine.model.fault import Fault
@@ -115,7 +116,10 @@ def observed(
     policy: Callable[[], Policy],
 ) -> Iterator[PassObserver]:
     """Everybody who is told of passes: metrics, events, logs."""
-    metrics = PassMetrics(ports.environment.name, policy)
+    environment = ports.environment
+    metrics = PassMetrics(
+        environment.name, policy, lambda current, snapshot: rules_on_pools(current, environment, snapshot)
+    )
     with ExitStack() as opened:
         if asked.metrics_address is not None:
             host, port = asked.metrics_address
@@ -126,7 +130,7 @@ def observed(
         if not asked.options.once:
             told.append(_KeptForLong())
         if ports.api_server is not None:
-            recorder = EventRecorder(ports.api_server, ports.environment.name, on_failure=metrics.event_failed)
+            recorder = EventRecorder(ports.api_server, environment.name, on_failure=metrics.event_failed)
             recorder.start()
             opened.callback(recorder.close)
             told.append(_Recorded(recorder))

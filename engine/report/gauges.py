@@ -6,14 +6,16 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 
-from engine.disruption.budgets import said_by_pool
-from engine.disruption.said import least_allowed
+from engine.disruption.budget_rules import BudgetRules
+from engine.disruption.budgets import PoolStanding, said_by_pool
+from engine.disruption.said import bounds, tightest
 from engine.model.document import RemovalRecord
 from engine.model.plan import Plan
 from engine.model.policy import Policy
 from engine.model.quantity import CPU
 from engine.model.reason import VOLUNTARY_REASONS
 from engine.model.snapshot import Snapshot
+from engine.policy.facts.values import gpu_count
 from engine.report import metric_table as table
 from engine.report.metric_table import Metric
 from engine.report.standing import NodePhase, Standing, standings
@@ -29,8 +31,13 @@ _MILLICORES = 1000
 _MICROS = 1_000_000
 
 
-def gauges_of(snapshot: Snapshot, plan: Plan, policy: Policy | None = None) -> Samples:
-    """Every gauge but ``cluster_state_synced``. Without a policy: nothing of budgets, and no pool's pause."""
+def gauges_of(
+    snapshot: Snapshot, plan: Plan, policy: Policy | None = None, rules: BudgetRules | None = None
+) -> Samples:
+    """Every gauge but ``cluster_state_synced``. Without a policy: nothing of budgets, and no pool's pause.
+
+    ``rules`` are the policy's disruption budgets at the snapshot's time.
+    """
     every = standings(snapshot, plan.ledger)
     let_go = _let_go(snapshot)
     pools = _pools(every, let_go, policy)
@@ -42,7 +49,7 @@ def gauges_of(snapshot: Snapshot, plan: Plan, policy: Policy | None = None) -> S
         table.COST: _cost(every, let_go),
         table.LIMIT: {(use.node_pool, use.resource): _natural(use.resource, use.limit) for use in own_limits},
         table.USAGE: {(use.node_pool, use.resource): _natural(use.resource, use.used) for use in own_limits},
-        table.ALLOWED: _allowed(every, let_go, policy, snapshot.taken_at),
+        table.ALLOWED: _allowed(every, let_go, policy, rules, snapshot.taken_at),
         table.UNAVAILABLE: _unavailable(plan),
         table.PAUSED: _paused(snapshot, plan, policy),
     }
@@ -102,7 +109,11 @@ def _natural(resource: str, amount: int) -> float:
 
 
 def _allowed(
-    every: Sequence[Standing], let_go: Sequence[LetGo], policy: Policy | None, now: datetime
+    every: Sequence[Standing],
+    let_go: Sequence[LetGo],
+    policy: Policy | None,
+    rules: BudgetRules | None,
+    now: datetime,
 ) -> dict[tuple[str, ...], float]:
     allowed: dict[tuple[str, ...], float] = {}
     for pool in policy.node_pools if policy is not None else ():
@@ -110,9 +121,16 @@ def _allowed(
         gone = sum(record.node_pool == pool.name for record, _ in let_go)
         serving = sum(one.phase is NodePhase.READY for one in own)
         base = len(own) + gone
+        gpus = sum(one.accelerators for one in own) + sum(
+            gpu_count(record.capacity) for record, _ in let_go if record.node_pool == pool.name
+        )
+        standing = PoolStanding(pool=pool, base=base, out=base - serving, serving=serving, gpus=gpus)
+        asked = rules.on(standing) if rules is not None else ()
         for reason in VOLUNTARY_REASONS:
-            bound = least_allowed(said_by_pool(pool, reason, base, now))
-            allowed[pool.name, reason.value] = max((base if bound is None else bound) - (base - serving), 0)
+            about = (rule.said for rule in asked if rule.is_about(reason))
+            acting = [said for said in (*said_by_pool(pool, reason, base, now), *about) if said.holds]
+            least = tightest(bound for said in acting for bound in bounds(said, standing.out))
+            allowed[pool.name, reason.value] = serving if least is None else min(least.left, serving)
     return allowed
 
 

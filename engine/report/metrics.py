@@ -12,6 +12,7 @@ from prometheus_client import CollectorRegistry, Counter, Histogram, start_http_
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.metrics_core import Metric as CollectedMetric
 
+from engine.disruption.budget_rules import BudgetRules
 from engine.model.claim import Claim
 from engine.model.document import RemovalRecord
 from engine.model.fault import Fault
@@ -43,18 +44,24 @@ _MOST_UNREAD = 24
 _ACTED = (PassResult.CONVERGED, PassResult.UNDER_WAY, PassResult.REFUSED, PassResult.INTERRUPTED)
 _REACTIONS = (PassPhase.DECIDED, PassPhase.PUBLISHED, PassPhase.PULUMI, PassPhase.CALLED)
 
+RulesOf = Callable[[Policy, Snapshot], BudgetRules | None]
+
 
 class PassMetrics:
     """Told of passes, in any thread; knows nothing beyond what it is told.
 
-    ``policy`` gives the policy of now, for budgets and pauses of pools.
+    ``policy`` gives the policy of now, for budgets and pauses of pools; ``rules`` its disruption budgets as a snapshot
+    has them.
     """
 
-    def __init__(self, environment: str, policy: Callable[[], Policy] | None = None) -> None:
+    def __init__(
+        self, environment: str, policy: Callable[[], Policy] | None = None, rules: RulesOf | None = None
+    ) -> None:
         self.registry = CollectorRegistry()
         self._own = CollectorRegistry()
         self.environment = environment
         self._policy = policy
+        self._rules = rules
         self._lock = Lock()
         self._samples: Samples = {}
         self._is_synced = False
@@ -155,7 +162,9 @@ class PassMetrics:
         """Take the gauges of what is unread. What was idle at one look was so until the next."""
         for snapshot, plan in self._unread:
             self._integrate_idle(snapshot.taken_at)
-            self._samples = gauges_of(snapshot, plan, self._policy() if self._policy is not None else None)
+            policy = self._policy() if self._policy is not None else None
+            rules = self._rules(policy, snapshot) if self._rules is not None and policy is not None else None
+            self._samples = gauges_of(snapshot, plan, policy, rules)
         self._unread = []
 
     def _integrate_idle(self, now: datetime) -> None:

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from attrs import evolve
 
+from engine.decide.budgets_asked import rules_on_pools
 from engine.model.claim import Claim
 from engine.model.document import RemovalRecord
 from engine.model.fault import Fault
@@ -30,6 +31,8 @@ from engine.report.summary import PassReport, PassResult, report_of
 from engine.report.waiting import WAITING_CODES
 from tests import builders
 from tests.builders import NOON, minutes
+from tests.disruption.rule_world import policy as budget_policy
+from tests.disruption.rule_world import rule
 from tests.report import scenes
 
 DOC = Path(__file__).parents[2] / "docs" / "metrics.md"
@@ -151,6 +154,19 @@ def test_allowed_disruptions_are_what_budgets_leave_after_the_nodes_that_are_out
     metrics = told(scenes.snapshot(), scenes.plan(), policy=Policy((core,), (), digest="d"))
 
     assert value(metrics, "nodepools_allowed_disruptions", nodepool="gpu-core", reason="Empty") == left
+
+
+@pytest.mark.parametrize(("number", "left"), [("nodePool.nodes", 1.0), ("nodePool.nodes / 2", 0.0)])
+def test_allowed_disruptions_heed_rules_too(number: str, left: float) -> None:
+    core = evolve(scenes.CORE, disruption=Disruption(budgets=()))
+    policy = budget_policy([core], [rule(budget=number)])
+    metrics = PassMetrics(
+        "sandbox", lambda: policy, lambda current, seen: rules_on_pools(current, builders.environment(), seen)
+    )
+
+    told(scenes.snapshot(), scenes.plan(), policy=policy, to=metrics)
+
+    assert value(metrics, "nodepools_allowed_disruptions", nodepool="gpu-core", reason="Drifted") == left
 
 
 def test_offerings_that_are_out_are_counted_until_they_come_back() -> None:
