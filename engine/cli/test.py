@@ -8,8 +8,7 @@ from typing import Annotated
 
 import typer
 
-from engine.cli.terminal import ExitCode, err, out, told_of_faults
-from engine.model.diagnostic import InvalidInput
+from engine.cli.terminal import ExitCode, out, told_of_faults
 
 
 class TestOutput(str, Enum):
@@ -58,13 +57,7 @@ def run_tests(
             threshold=cover,
             needs_tests=require_tests,
         )
-        try:
-            ran = run_policy_tests(find_workspace(context.obj), wanted)
-        except InvalidInput as invalid:
-            from engine.report.diagnostics_report import render_diagnostics
-
-            err().print(render_diagnostics(invalid.diagnostics))
-            raise typer.Exit(ExitCode.INVALID) from None
+        ran = run_policy_tests(find_workspace(context.obj), wanted)
         if output is TestOutput.JSON:
             from engine.report.policy_test_report import policy_tests_json
 

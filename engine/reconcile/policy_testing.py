@@ -10,7 +10,7 @@ from attrs import evolve, frozen
 
 from engine.decide import decide
 from engine.model.catalog import Catalog
-from engine.model.diagnostic import InvalidInput, Position
+from engine.model.diagnostic import InvalidInput, Position, Severity
 from engine.model.environment import Environment
 from engine.model.fault import Fault
 from engine.model.money import UsdPerHour, total
@@ -57,20 +57,24 @@ class _Ground:
 
 
 def run_policy_tests(workspace: Workspace, wanted: Wanted) -> PolicyTestsRun:
-    """Runs them all. Raises InvalidInput for policy that does not load, Fault for what is not there."""
-    return _Running(workspace, wanted).outcome()
+    """Runs them all; of policy that does not load there are findings only. Raises Fault for what is not there."""
+    if wanted.engine and wanted.engine not in ENGINES:
+        raise Fault(f"there is no CEL engine {wanted.engine[:40]!r}", did_you_mean(wanted.engine, ENGINES))
+    names = workspace.environment_names()
+    if not (wanted.environment or names):
+        raise Fault(f"{workspace.stacks} holds no Pulumi.ENV.yaml", "rules are tested with the values of a stack")
+    chosen = evolve(wanted, environment=wanted.environment or names[0])
+    try:
+        return _Running(workspace, chosen).outcome()
+    except InvalidInput as invalid:
+        return PolicyTestsRun(environment=chosen.environment, engine=chosen.engine, findings=invalid.diagnostics)
 
 
 class _Running:
     def __init__(self, workspace: Workspace, wanted: Wanted) -> None:
         self._workspace, self._wanted = workspace, wanted
-        if wanted.engine and wanted.engine not in ENGINES:
-            raise Fault(f"there is no CEL engine {wanted.engine[:40]!r}", did_you_mean(wanted.engine, ENGINES))
-        names = workspace.environment_names()
-        if not (wanted.environment or names):
-            raise Fault(f"{workspace.stacks} holds no Pulumi.ENV.yaml", "rules are tested with the values of a stack")
         self._grounds: dict[str, _Ground] = {}
-        self._here = self._ground(wanted.environment or names[0])
+        self._here = self._ground(wanted.environment)
         self._findings = Findings()
 
     def outcome(self) -> PolicyTestsRun:
@@ -133,8 +137,7 @@ class _Running:
         try:
             ground = self._ground(scenario.environment) if scenario.environment else self._here
         except (Fault, InvalidInput) as error:
-            first = error.diagnostics[0] if isinstance(error, InvalidInput) else error
-            message = f"the environment {scenario.environment[:60]} cannot be loaded: {first}"
+            message = f"the environment {scenario.environment[:60]} cannot be loaded: {_first_error(error)}"
             return self._invalid(blank, scenario.position_of("environment"), "bad-environment", message)
         try:
             snapshot = read_snapshot(folder / scenario.snapshot)
@@ -165,6 +168,12 @@ class _Running:
             policy = self._workspace.policy(environment)
             self._grounds[name] = _Ground(environment, policy, catalog_of(self._workspace, environment))
         return self._grounds[name]
+
+
+def _first_error(error: Fault | InvalidInput) -> str:
+    if isinstance(error, Fault):
+        return str(error)
+    return str(next(each for each in error.diagnostics if each.severity is Severity.ERROR))
 
 
 def _untested(coverage: Sequence[RuleCoverage]) -> tuple[Untested, ...]:

@@ -36,7 +36,8 @@ def render_policy_tests(run: PolicyTestsRun) -> RenderableType:
 def summary_line(run: PolicyTestsRun) -> str:
     """One line about the whole run."""
     if not run.files:
-        return f"{run.environment}: no policy tests"
+        why = "no policy tests" if run.is_valid else "nothing was tested, since policy does not load"
+        return f"{run.environment}: {why}"
     passed = len(run.results) - len(run.failed)
     line = f"{run.environment}, {run.engine}: {counted(passed, 'case')} passed, {len(run.failed)} failed"
     if not run.is_valid:

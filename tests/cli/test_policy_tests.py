@@ -173,7 +173,10 @@ def test_files_that_are_not_valid_exit_2(project: Project) -> None:
     bad_rule = project.test()
     assert (bad_test.exit_code, bad_rule.exit_code) == (2, 2)
     assert "policies/rules/bad.test.yaml:12:35: error unknown-instance-type" in bad_test.stdout
-    assert "policies/rules/small.yaml:7:" in bad_rule.output
+    assert "policies/rules/small.yaml:7:25: error cel-unknown-name" in bad_rule.stdout
+    (error,) = ElementTree.fromstring(project.test("-o", "junit").stdout).iter("error")
+    assert error.attrib["message"].startswith("policies/rules/small.yaml:7:25: error cel-unknown-name")
+    assert json.loads(project.test("-o", "json").stdout)["passes"] is False
 
 
 def test_both_engines_come_to_the_same(project: Project) -> None:

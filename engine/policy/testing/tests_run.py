@@ -19,17 +19,19 @@ class Untested:
 
 @frozen
 class PolicyTestsRun:
-    """``findings`` are of the test files. ``coverage`` is of the rules that were asked for; ``uncovered`` are those of
-    it below ``threshold`` percent, which None does not ask. ``needs_tests``: a rule without a case fails the run.
+    """``findings`` are of the test files, or of policy that does not load, and nothing else is there then.
+
+    ``coverage`` is of the rules that were asked for; ``uncovered`` are those of it below ``threshold`` percent, which
+    None does not ask. ``needs_tests``: a rule without a case fails the run.
     """
 
     environment: str
     engine: str
-    files: int
-    results: tuple[CaseResult, ...]
-    coverage: tuple[RuleCoverage, ...]
-    untested: tuple[Untested, ...]
-    findings: tuple[Diagnostic, ...]
+    files: int = 0
+    results: tuple[CaseResult, ...] = ()
+    coverage: tuple[RuleCoverage, ...] = ()
+    untested: tuple[Untested, ...] = ()
+    findings: tuple[Diagnostic, ...] = ()
     threshold: float | None = None
     needs_tests: bool = False
 
