@@ -17,7 +17,7 @@ from celpy.evaluation import CELEvalError
 from engine.policy.cel.answers import result_problem, result_types
 from engine.policy.cel.intake import Intakes
 from engine.policy.cel.interpreter import FUNCTIONS, Interpreter, TooManyTurns, new_environment
-from engine.policy.cel.outcomes import NO_LOOPS, STOPPED, Outcome, Scope, error_pointer, observed_parts
+from engine.policy.cel.outcomes import NO_LOOPS, STOPPED, Outcome, Scope, innermost_error, observed_parts
 from engine.policy.cel.port import Answer, Bound, DoesNotCompile, Observed, Plain, Problem, Value
 from engine.policy.cel.portable_functions import shown
 from engine.policy.cel.portable_tree import NOT_PORTABLE, PortableReader, Refused, parsed
@@ -99,7 +99,7 @@ class CelPythonProgram:
         parts = InterpretedParts(facts)
         outcome = parts.outcome(self._tree, NO_LOOPS)
         if outcome.answer is not None and outcome.answer.error:
-            return evolve(outcome.answer, error_at=error_pointer(self._tree, parts))
+            return innermost_error(self._tree, parts) or outcome.answer
         return _exact(outcome, self._expected)
 
     def evaluate_each(self, facts: Mapping[str, Bound], variable: str, items: Sequence[Bound]) -> tuple[Answer, ...]:
@@ -210,6 +210,9 @@ def _exact(outcome: Outcome, expected: Scalar) -> Answer:
 
 def _told(error: CELEvalError) -> str:
     text = str(error.args[0]) if error.args else "no value"
+    if text.startswith("found no matching overload"):
+        # The library's way of saying so: types were checked, so an operand is an error, which has its own words.
+        return "a part of this erred"
     if found := _NO_MEMBER.fullmatch(text):
         return f'there is no key "{found[1]}"'
     beneath = error.args[2] if len(error.args) > 2 else None

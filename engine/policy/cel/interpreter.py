@@ -67,7 +67,7 @@ class PlacedParser(CELParser):
 
 
 def new_environment(package: str | None = None) -> celpy.Environment:
-    """An environment for one thread. The library sets how deep Python may recurse; it is let raise that, not lower it."""
+    """An environment for one thread. The library sets how deep Python may recurse: it may raise that, not lower it."""
     PlacedParser.become_the_parser()
     before = sys.getrecursionlimit()
     made = celpy.Environment(package=package, runner_class=Interpreter)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 from engine.policy.cel.port import Answer, Observed
 from engine.policy.cel.source_tree import Form, Node
@@ -73,7 +73,13 @@ def observed_parts(tree: Node, source: str, parts: Parts) -> tuple[Observed, ...
 def error_pointer(tree: Node, parts: Parts) -> int:
     """Where the innermost part stands whose error became the expression's; -1 when the expression does not err."""
     found = _erring(tree, NO_LOOPS, parts)
-    return found.pointer if found is not None else -1
+    return found[0].pointer if found is not None else -1
+
+
+def innermost_error(tree: Node, parts: Parts) -> Answer | None:
+    """That part's own error and where it stands; None when the expression does not err."""
+    found = _erring(tree, NO_LOOPS, parts)
+    return evolve(found[1], error_at=found[0].pointer) if found is not None else None
 
 
 def _visits(node: Node, scope: Scope, parts: Parts) -> Iterator[tuple[Node, Outcome]]:
@@ -82,16 +88,16 @@ def _visits(node: Node, scope: Scope, parts: Parts) -> Iterator[tuple[Node, Outc
         yield from _visits(part, inner, parts)
 
 
-def _erring(node: Node, scope: Scope, parts: Parts) -> Node | None:
-    outcome = parts.outcome(node, scope)
-    if not outcome.has_erred:
+def _erring(node: Node, scope: Scope, parts: Parts) -> tuple[Node, Answer] | None:
+    answer = parts.outcome(node, scope).answer
+    if answer is None or not answer.error:
         return None
-    if outcome.has_stopped:
-        return _stopping(node, scope, parts)
+    if answer.error == STOPPED:
+        return _stopping(node, scope, parts), answer
     for part, inner in _reached(node, scope, parts):
         if (found := _erring(part, inner, parts)) is not None:
             return found
-    return node
+    return node, answer
 
 
 def _stopping(node: Node, scope: Scope, parts: Parts) -> Node:
