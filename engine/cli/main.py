@@ -14,6 +14,7 @@ from engine.cli import (
     diff,
     doctor,
     env,
+    explain,
     install,
     plan,
     sandbox,
@@ -52,6 +53,7 @@ app.command("check")(check.check)
 app.command("test")(testing.run_tests)
 app.command("plan")(plan.plan)
 app.command("diff")(diff.diff)
+app.command("explain")(explain.explain)
 app.command("up")(up.up)
 app.command("run")(running.run)
 app.command("install")(install.install)

@@ -1,0 +1,181 @@
+"""Why a machine stays, or why it leaves: its plan, disruption budgets and what would have to change."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from engine.decide.budgets_asked import budget_rules
+from engine.decide.departures import machines, standings_of
+from engine.decide.moving import Moving
+from engine.disruption.budget_rules import RuleOnPool
+from engine.disruption.budgets import PoolStanding
+from engine.disruption.machine import Machine
+from engine.disruption.said import BudgetState
+from engine.model.claim import Claim
+from engine.model.duration import format_duration
+from engine.model.plan import Kept, Removal, RemovalPhase
+from engine.model.reason import VOLUNTARY_REASONS, DisruptionReason
+from engine.model.refusal import (
+    BaseCapacity,
+    BelowConsolidateAfter,
+    BudgetExhausted,
+    ConsolidationOff,
+    DoNotDisrupt,
+    GuardrailBlocks,
+    InUse,
+    NotInitialized,
+    OutsideWindow,
+    PoolUnknown,
+    RemovalCap,
+    RuleKeeps,
+    StayReason,
+)
+from engine.reconcile.explaining import Asked, unknown
+from engine.reconcile.explaining_budgets import explain_budget
+from engine.report.explain_report import NodeExplanation, RuleSaid
+from engine.report.explain_steps import steps_of
+from engine.report.words import counted, stay_words
+
+
+def explain_node(asked: Asked, name: str) -> NodeExplanation:
+    """``name`` is a node's, or its claim's. Raises Fault."""
+    claim, node = _named(asked, name)
+    kept = next((each for each in asked.plan.kept if each.claim == claim.name), None)
+    removal = next((each for each in asked.plan.removals if each.record.claim == claim.name), None)
+    inputs, now = claim.inputs, asked.snapshot.taken_at
+    has_pool = asked.policy.node_pool(claim.node_pool) is not None
+    budgets = (
+        explain_budget(asked.policy, asked.environment, claim.node_pool, None, asked.snapshot, at=now)
+        if has_pool
+        else ()
+    )
+    return NodeExplanation(
+        node=node,
+        claim=claim.name,
+        node_pool=claim.node_pool,
+        machine=f"{inputs.instance_type} {inputs.capacity_type} in {inputs.zone} at {claim.usd_per_hour}",
+        environment=asked.environment.name,
+        at=now,
+        outcome=_leaves(removal) if removal is not None else _stays(kept, asked),
+        to_change=_to_change(kept.reason, asked) if kept is not None else "",
+        rules=tuple(_rules(asked, claim)),
+        budgets=budgets,
+    )
+
+
+def _named(asked: Asked, name: str) -> tuple[Claim, str]:
+    sightings = asked.seen.fleet.sightings
+    known: dict[str, tuple[Claim, str]] = {}
+    for sighting in sightings:
+        node = sighting.node.name if sighting.node is not None else ""
+        known[sighting.claim.name] = (sighting.claim, node)
+        for each in (sighting.node, *sighting.other_nodes):
+            if each is not None:
+                known[each.name] = (sighting.claim, node)
+    if name in known:
+        return known[name]
+    if name in {node.name for node in asked.snapshot.nodes}:
+        fault = unknown("machine of ours behind node", name, ())
+        fault.hints = ("it is in no published document, so nothing here removes it: another program's, or a person's",)
+        raise fault
+    raise unknown("node or machine", name, sorted(known))
+
+
+def _leaves(removal: Removal) -> str:
+    record = removal.record
+    act = "is let go" if removal.phase is RemovalPhase.RELEASE else "is cordoned and drained, and then let go"
+    use = record.budget
+    budget = f"; budget {use.budget}: {use.used} of {use.allowed}, this one counted" if use is not None else ""
+    return f"It {act}: {record.reason.value}, by {record.rule}{budget}."
+
+
+def _stays(kept: Kept | None, asked: Asked) -> str:
+    if kept is None:
+        return "It is on its way out already: the published document lets it go."
+    return f"It stays: {stay_words(kept.reason, asked.snapshot.taken_at)}."
+
+
+def _to_change(reason: StayReason, asked: Asked) -> str:
+    """What would have to be otherwise for the machine to leave."""
+    now = asked.snapshot.taken_at
+    match reason:
+        case InUse(pods=pods, planned=planned):
+            return f"Its {counted(pods + planned, 'pod')} would have to end or go elsewhere first."
+        case BelowConsolidateAfter(until=until):
+            return f"It would have to stand empty for {format_duration(until - now)} more, till {until:%H:%M} UTC."
+        case BudgetExhausted(budget=budget, error=error):
+            mended = f"Budget {budget} would have to give a number again" if error else "A node that is out would"
+            return f"{mended}." if error else f"{mended} have to come back, or budget {budget} to allow more."
+        case BaseCapacity():
+            return "The pool would have to have more nodes than its base capacity, or a smaller one."
+        case DoNotDisrupt():
+            return "The annotation would have to go."
+        case OutsideWindow(windows=windows, opens=opens):
+            when = f", at {opens:%Y-%m-%d %H:%M} UTC" if opens is not None else ""
+            return f"Window {' or '.join(windows)} would have to open{when}."
+        case _:
+            return _to_change_by_hand(reason)
+
+
+def _to_change_by_hand(reason: StayReason) -> str:
+    match reason:
+        case ConsolidationOff():
+            return "The pool's consolidationPolicy or consolidateAfter would have to be another."
+        case RuleKeeps(rule=rule, error=error):
+            return f"Rule {rule} would have to {'be mended' if error else 'take it for a candidate'}: see below."
+        case GuardrailBlocks(rule=rule):
+            return f"Guardrail {rule} would have to hold for the plan: nodewright explain rule {rule}."
+        case RemovalCap():
+            return "Nothing: a later pass gets to it, or raise nodewright:caps in the stack file."
+        case PoolUnknown(node_pool=pool):
+            return f"A policy file would have to have the pool {pool}."
+        case NotInitialized():
+            return "It would have to come up first."
+        case _:
+            return "What keeps it would have to be mended first."
+
+
+def _rules(asked: Asked, claim: Claim) -> Iterator[RuleSaid]:
+    """Every disruption budget that is about the machine's pool, for each reason that it is about."""
+    seen, snapshot = asked.seen, asked.seen.snapshot
+    rules = budget_rules(seen.fleet, asked.policy, asked.environment, snapshot)
+    known = machines(seen.brought, seen.gone, asked.plan.placements, Moving(), asked.policy, snapshot)
+    machine = next((each for each in known if each.claim.name == claim.name), None)
+    if rules is None or machine is None:
+        return
+    standings = standings_of(asked.snapshot, asked.policy)
+    standing = standings.get(claim.node_pool, PoolStanding(machine.pool, 0, 0, 0))
+    for rule in rules.on(standing):
+        yield from _of_rule(rule, machine)
+
+
+def _of_rule(rule: RuleOnPool, machine: Machine) -> Iterator[RuleSaid]:
+    """Reasons that are answered alike are told together."""
+    alike: dict[RuleSaid, list[str]] = {}
+    for reason in VOLUNTARY_REASONS:
+        if rule.is_about(reason):
+            alike.setdefault(_about(rule, machine, reason), []).append(reason.value)
+    for said, reasons in alike.items():
+        yield RuleSaid(said.rule, said.enforcement, ", ".join(reasons), said.outcome, said.message, said.steps)
+
+
+def _about(rule: RuleOnPool, machine: Machine, reason: DisruptionReason) -> RuleSaid:
+    name, enforcement, state = rule.rule.name, rule.rule.enforcement, rule.said.state
+    if state is BudgetState.UNASKED:
+        return RuleSaid(name, enforcement, "", "says nothing: a condition of it is false")
+    if state is BudgetState.SHUT:
+        return RuleSaid(name, enforcement, "", "says nothing outside its windows")
+    if state is BudgetState.BLOCKING:
+        return RuleSaid(name, enforcement, "", "lets nothing go outside its windows", rule.rule.message)
+    if rule.rule.candidate is None:
+        return RuleSaid(name, enforcement, "", "says nothing of single machines: see its budget")
+    kept = rule.no_candidate(machine, reason)
+    try:
+        steps = steps_of(rule.observe(machine, reason))
+    except (TypeError, ValueError):
+        steps = ()
+    if kept is None:
+        return RuleSaid(name, enforcement, "", "it may go", steps=steps)
+    return RuleSaid(
+        name, enforcement, "", f"error: {kept.error}" if kept.error else "it may not go", kept.message, steps
+    )
