@@ -21,7 +21,7 @@ def run_tests(
     context: typer.Context,
     paths: Annotated[
         list[Path] | None,
-        typer.Argument(metavar="[PATH]...", help="Test files, or folders of them; those of the policies by default."),
+        typer.Argument(metavar="PATH", help="Test files, or folders of them; those of the policies by default."),
     ] = None,
     environment: Annotated[
         str, typer.Option("--env", metavar="ENV", help="Whose parameters count; the first environment by default.")
