@@ -14,9 +14,8 @@ from engine.model.claim import Claim
 from engine.model.plan import Plan
 from engine.model.pod import Pod, PodKey
 from engine.model.policy import Budget, Disruption, NodePool
-from engine.model.quantity import NODES as NODES_RESOURCE
 from engine.model.quantity import NVIDIA_GPU
-from engine.model.reason import VOLUNTARY_REASONS
+from engine.model.reason import VOLUNTARY_REASONS, DisruptionReason
 from engine.model.rule import ActionClass, AnyRule, LimitedResource
 from engine.policy.cel.engines import ENGINES
 from tests.builders import minutes, node_pool, requirement
@@ -242,21 +241,22 @@ class Ruled:
 NAMES = ("at-once", "candidate", "ceiling", "launches", "removals", "require")
 
 
-def maybe(values: st.SearchStrategy[int]) -> st.SearchStrategy[int | None]:
-    return st.one_of(st.none(), values)
+def ruled(dice: random.Random) -> Ruled:
+    """Each rule is there more often than not, and errs as often as not: drawn evenly, so that all mixtures come."""
 
+    def maybe(*values: int) -> int | None:
+        return dice.choice(values) if dice.random() < 0.6 else None
 
-ruled = st.builds(
-    Ruled,
-    most_gpus_each=maybe(st.sampled_from([1, 4, 8])),
-    ceiling=maybe(st.integers(0, 12)),
-    ceiling_of=st.sampled_from([GPUS, NODES]),
-    may_go_below=maybe(st.sampled_from([0, 2, 9])),
-    at_once=maybe(st.integers(0, 3)),
-    most_launches=maybe(st.integers(0, 4)),
-    most_removals=maybe(st.integers(0, 3)),
-    errs=st.frozensets(st.sampled_from(NAMES)),
-)
+    return Ruled(
+        most_gpus_each=maybe(1, 4, 8),
+        ceiling=maybe(0, 2, 4, 8, 12),
+        ceiling_of=dice.choice([GPUS, NODES]),
+        may_go_below=maybe(0, 2, 9),
+        at_once=maybe(0, 1, 3),
+        most_launches=maybe(0, 1, 2, 4),
+        most_removals=maybe(0, 1, 3),
+        errs=frozenset(name for name in NAMES if dice.random() < dice.choice([0.1, 0.5])),
+    )
 
 
 def unruled(drawn: list[tuple[str, int, int]], dice: random.Random, engine: str) -> World:
@@ -265,9 +265,8 @@ def unruled(drawn: list[tuple[str, int, int]], dice: random.Random, engine: str)
     for _ in range(dice.randint(1, 3)):
         world.turn()
     world.finish([each for each in list(world.pods.values()) if dice.random() < 0.4])
-    if dice.random() < 0.5:
-        world.apply(world.decide())
-        world.settle()
+    world.apply(world.decide())
+    world.settle()
     world.now += minutes(20)
     for each in world.running():
         if dice.random() < 0.2:
@@ -275,28 +274,47 @@ def unruled(drawn: list[tuple[str, int, int]], dice: random.Random, engine: str)
     return world
 
 
-@settings(SMALL, max_examples=150)
-@given(ruled, drawn_pods, drawn_pods, st.randoms(use_true_random=False), st.sampled_from(sorted(ENGINES)))
+@settings(SMALL, max_examples=100)
+@given(st.integers(0, 2**32), drawn_pods, drawn_pods, st.sampled_from(sorted(ENGINES)))
 def test_rules_that_err_let_nothing_go_and_nothing_come_that_a_working_rule_forbids(
-    rules: Ruled,
-    first: list[tuple[str, int, int]],
-    second: list[tuple[str, int, int]],
-    dice: random.Random,
-    engine: str,
+    seed: int, first: list[tuple[str, int, int]], second: list[tuple[str, int, int]], engine: str
 ) -> None:
+    dice = random.Random(seed)
+    rules = ruled(dice)
     world = unruled(first, dice, engine)
-    world.pods |= {each.key: each for each in pods_of(second, "new")}
+    if dice.random() < 0.6:
+        world.pods |= {each.key: each for each in pods_of(second, "new")}
     world.policy = evolve(world.policy, rules=rules.rules())
+    # Nothing is owed from before: what the document holds now is what errors may keep up.
+    desired = claims_of(world)
     for _ in range(3):
-        before = {claim.name: claim for claim in world.document.claims} if world.document else {}
-        lost = {each.claim for each in world.instances.values() if not each.is_alive} & before.keys()
-        owed = len(lost) + sum(each.capacity.amount(NODES_RESOURCE) for each in world.ledger.owed.values())
+        before = claims_of(world)
         plan = world.decide()
+        lost = {each.record.claim for each in plan.removals if each.record.reason is DisruptionReason.LOST}
         check_removals(plan, rules, before)
-        check_launches(plan, rules, before, lost, owed)
+        check_launches(plan, rules, before, lost)
+        if plan.launches:
+            check_growth(plan, rules, desired)
         world.apply(plan)
         world.settle()
         world.now += minutes(7)
+
+
+def claims_of(world: World) -> dict[str, Claim]:
+    return {claim.name: claim for claim in world.document.claims} if world.document else {}
+
+
+def check_growth(plan: Plan, rules: Ruled, desired: Mapping[str, Claim]) -> None:
+    """While a rule about launches errs, no pool comes to have more than it was meant to have when that began."""
+    for pool in POOLS:
+        then = [claim for claim in desired.values() if claim.node_pool == pool.name]
+        now = [claim for claim in plan.document.claims if claim.node_pool == pool.name]
+        if rules.errs_of("launches"):
+            assert len(now) <= len(then)
+            assert sum(amount(GPUS, each) for each in now) <= sum(amount(GPUS, each) for each in then)
+        if rules.errs_of("ceiling"):
+            of = rules.ceiling_of
+            assert sum(amount(of, each) for each in now) <= sum(amount(of, each) for each in then)
 
 
 def check_removals(plan: Plan, rules: Ruled, before: Mapping[str, Claim]) -> None:
@@ -314,16 +332,13 @@ def check_removals(plan: Plan, rules: Ruled, before: Mapping[str, Claim]) -> Non
         assert len(plan.removals) <= rules.most_removals
 
 
-def check_launches(plan: Plan, rules: Ruled, before: Mapping[str, Claim], lost: set[str], owed: int) -> None:
-    """None is forbidden by a rule that works; while one errs, only what was lost is replaced."""
+def check_launches(plan: Plan, rules: Ruled, before: Mapping[str, Claim], lost: set[str]) -> None:
+    """None is forbidden by a rule that works, and none is for a pod whose types a rule could not tell."""
     launched = [launch.claim for launch in plan.launches]
     if not launched:
         return
     if rules.errs_of("require"):
         assert not any(launch.pods for launch in plan.launches)
-    if rules.errs_of("ceiling", "launches"):
-        assert len(launched) <= owed
-        assert sum(each.capacity.amount(NVIDIA_GPU) for each in launched) <= 8 * owed
     if rules.most_gpus_each is not None and not rules.errs_of("require"):
         assert all(each.capacity.amount(NVIDIA_GPU) <= rules.most_gpus_each for each in launched)
     if rules.most_launches is not None and not rules.errs_of("launches"):
