@@ -19,6 +19,7 @@ from engine.report.cluster_notes import pause_of
 from engine.report.doctor_report import Finding
 from engine.report.milestones import Expected, expectations, steps
 from engine.report.plan_report import plan_line
+from engine.report.plan_rules import verdict_words
 from engine.report.standing import Standing, standings
 from engine.report.words import limit_unit, refusal_words, stay_words
 
@@ -73,6 +74,7 @@ def plan_json(plan: Plan) -> str:
                 {**to_plain(short), "refusal": _reason(short.refusal, now)} for short in plan.base_shortfalls
             ],
             "limits": [{**to_plain(use), "unit": limit_unit(use)} for use in plan.limits],
+            "verdicts": [{**to_plain(each), "words": verdict_words(each)} for each in plan.verdicts],
             "paused": plan.paused,
             "nominations": [{"pod": str(each.pod), "node": each.node} for each in plan.nominations],
             "binding_differences": [

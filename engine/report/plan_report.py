@@ -16,7 +16,7 @@ from engine.model.snapshot import Snapshot
 from engine.report.cluster_notes import karpenter_notes, paused_notes
 from engine.report.plan_changes import kept_section, launches_section, removals_section
 from engine.report.plan_gaps import bindings_section, blocked_section, limits_section, shortfalls_section
-from engine.report.plan_rules import rules_section
+from engine.report.plan_rules import rules_section, verdict_counts
 from engine.report.tables import Screen, short_hash
 from engine.report.words import a_month, counted, signed
 
@@ -68,6 +68,7 @@ def plan_line(plan: Plan) -> str:
     parts.append(f"{len(plan.kept)} kept")
     if plan.unplaced:
         parts.append(f"{counted(len(plan.unplaced), 'pod')} blocked")
+    parts += verdict_counts(plan)
     parts.append(signed(plan.usd_per_hour_after - plan.usd_per_hour_before))
     return f"Plan: {', '.join(parts)}"
 

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from attrs import evolve
 
 from engine.model.plan import Verdict, VerdictOutcome
 from engine.model.rule import ActionClass, Enforcement, RuleKind
+from engine.report.json_report import plan_json
+from engine.report.plan_report import plan_line
 from engine.report.plan_rules import rules_section, verdict_words
 from tests.builders import node_pool
 from tests.decide.world import World, policy
@@ -41,7 +45,7 @@ WARNS = Verdict(
                 message="too dear",
                 blocked=(ActionClass.ADD, ActionClass.REMOVE),
             ),
-            "blocks add, remove: too dear",
+            "blocks launches and removals by choice: too dear",
         ),
         (Verdict("size", RuleKind.GUARDRAIL, Enforcement.WARN, VerdictOutcome.VIOLATED, message="large"), "large"),
     ],
@@ -55,3 +59,23 @@ def test_rules_that_hold_are_not_told_and_without_others_there_is_no_section() -
     holds = evolve(WARNS, outcome=VerdictOutcome.HOLDS)
     assert list(rules_section(evolve(plan, verdicts=(holds,)))) == []
     assert len(list(rules_section(evolve(plan, verdicts=(holds, WARNS))))) == 2
+
+
+def test_one_line_and_the_json_tell_which_rules_block_and_warn() -> None:
+    blocks = Verdict(
+        "spend",
+        RuleKind.GUARDRAIL,
+        Enforcement.DENY,
+        VerdictOutcome.VIOLATED,
+        message="too dear",
+        blocked=(ActionClass.ADD,),
+    )
+    plan = evolve(World(policy(node_pool())).decide(), verdicts=(WARNS, blocks, evolve(blocks, rule="size")))
+    assert "2 rules block, 1 rule warns" in plan_line(plan)
+    told = json.loads(plan_json(plan))["verdicts"][1]
+    assert (told["rule"], told["outcome"], told["blocked"], told["words"]) == (
+        "spend",
+        "violated",
+        ["add"],
+        "blocks launches: too dear",
+    )
