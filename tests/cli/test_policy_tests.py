@@ -215,11 +215,11 @@ def test_junit_tells_failures_errors_and_thresholds(project: Project) -> None:
 
 
 def test_a_file_that_is_not_valid_is_an_error_in_junit(project: Project) -> None:
-    project.write("small.test.yaml", "kind: [")
+    project.write("small.test.yaml", "kind: NodePool")
     ran = project.test("-o", "junit")
     (error,) = ElementTree.fromstring(ran.stdout).iter("error")
     assert ran.exit_code == 2
-    assert error.attrib["message"].startswith("policies/rules/small.test.yaml:2:1: error yaml-syntax: ")
+    assert error.attrib["message"].startswith("policies/rules/small.test.yaml:1:7: error wrong-kind: ")
 
 
 @pytest.mark.parametrize(
