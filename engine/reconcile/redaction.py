@@ -1,16 +1,73 @@
-"""A snapshot without the names that people gave things: it decides the same, and can be shown to others."""
+"""A snapshot that can be kept in a repository, and one that can be shown to others. Both decide the same.
+
+What is recorded leaves out all that no decision reads and that says where and whose a cluster is: user data with the
+cluster's address and certificates, tags, uids, addresses, account numbers. `redacted` hides people's names, too.
+"""
 
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Mapping
 
 from attrs import evolve
 
 from engine.model.constraint import Requirement
+from engine.model.document import DesiredDocument, LaunchTemplate, node_sets
 from engine.model.pod import Owner, Pod, PodKey
 from engine.model.snapshot import ObjectProblem, Snapshot
 from engine.model.workload import ObjectKey, PodDisruptionBudget, Workload
+
+# Twelve digits by themselves: in an ARN, and before a registry's host.
+_ACCOUNT = re.compile(r"(?<!\d)\d{12}(?!\d)")
+
+
+def recorded(snapshot: Snapshot) -> Snapshot:
+    """Without user data, tags, uids, private addresses and annotations; account numbers become zeros.
+
+    Names and labels stay, since rules read them. Where an environment's node roles have policies of the account's own,
+    their ARNs are others then, so a plan of such a snapshot says that the foundation changes; nothing else does.
+    """
+    cloud, document, workload = snapshot.cloud, snapshot.document, snapshot.workload
+    return evolve(
+        snapshot,
+        pods=tuple(evolve(pod, images=tuple(map(_without_account, pod.images)), uid="") for pod in snapshot.pods),
+        cloud=evolve(
+            cloud,
+            instances=tuple(evolve(each, private_dns_name="") for each in cloud.instances),
+            subnets={name: tuple(evolve(each, tags={}) for each in subnets) for name, subnets in cloud.subnets.items()},
+        ),
+        document=_document(document) if document is not None else None,
+        workload=evolve(
+            workload, priority_classes=tuple(evolve(each, annotations={}) for each in workload.priority_classes)
+        ),
+        problems=tuple(evolve(each, what=_without_account(each.what)) for each in snapshot.problems),
+    )
+
+
+def _document(document: DesiredDocument) -> DesiredDocument:
+    foundation = document.foundation
+    claims = tuple(evolve(claim, inputs=evolve(claim.inputs, tags={})) for claim in document.claims)
+    return evolve(
+        document,
+        foundation=evolve(
+            foundation,
+            role_policies=tuple(map(_without_account, foundation.role_policies)),
+            launch_templates=tuple(_template(each) for each in foundation.launch_templates),
+        ),
+        node_sets=node_sets(claims),
+    )
+
+
+def _template(template: LaunchTemplate) -> LaunchTemplate:
+    """It keeps its name, which was made from all of it, so that it is still known."""
+    profile = _without_account(template.instance_profile) if template.instance_profile is not None else None
+    devices = tuple(evolve(each, kms_key_id=None) for each in template.block_devices)
+    return evolve(template, user_data="", tags={}, instance_profile=profile, block_devices=devices)
+
+
+def _without_account(text: str) -> str:
+    return _ACCOUNT.sub("0" * 12, text)
 
 
 def redacted(snapshot: Snapshot) -> Snapshot:

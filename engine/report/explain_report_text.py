@@ -26,7 +26,7 @@ _ONE_OF = {
     "nodes": "node",
     "pods": "pod",
     "waiting_pods": "waiting pod",
-    "kinds_of_pods": "kind of pod",
+    "kinds_of_pods": "pod kind",
 }
 
 
