@@ -103,8 +103,8 @@ def _changes(
         if after is None or before is None:
             change = Change.ADDED if before is None else Change.REMOVED
             yield DefinitionChange(kind, name, change, _place(after or before))
-        elif before != after:
-            yield DefinitionChange(kind, name, Change.CHANGED, _place(after), tuple(_parts(before, after)))
+        elif parts := tuple(_parts(before, after)):
+            yield DefinitionChange(kind, name, Change.CHANGED, _place(after), parts)
 
 
 def _place(defined: _Defined | None) -> str:
