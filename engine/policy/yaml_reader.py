@@ -83,6 +83,9 @@ def _place_after(text: str) -> Place:
 def _syntax_error(source: Source, error: yaml.MarkedYAMLError, findings: Findings) -> None:
     mark = error.problem_mark or error.context_mark
     place = Place(mark.line + 1, mark.column + 1) if mark else Place(1, 1)
+    if place.line > len(source.lines):
+        # The parser counts a line that an end without a line break does not have.
+        place = Place(len(source.lines), len(source.lines[-1]) + 1)
     position = source.position(place)
     problem = error.problem or "this is not YAML"
     message = f"{problem} ({error.context})" if error.context else problem
@@ -192,6 +195,11 @@ class _Composer:
         tag = event.tag
         if tag is None:
             tag = self._loader.resolve(yaml.ScalarNode, event.value, event.implicit)
+        strange = _UNPRINTABLE.search(event.value)
+        if strange:
+            # Written as an escape it is YAML, and still nothing that a label, a name or a message can have in it.
+            message = f"the control character U+{ord(strange[0]):04X} is in this text"
+            self._findings.error(self._source.position(place), "control-character", message, "remove it")
         value = _value(str(tag).removeprefix(_TAG), event.value)
         spans_lines = event.style != "|" and event.end_mark.line > event.start_mark.line
         return Scalar(place, event.value, value, event.style == "|", event.style == ">" or spans_lines)

@@ -16,6 +16,9 @@ _LONGEST_LINE = 160
 _BEFORE_THE_CARET = 60
 _LEAST_SHOWN = 20
 _MARGIN = "  | "
+# A file's control characters are orders to a terminal. Each is shown as one picture, so that carets stay in place.
+_PICTURES = {code: chr(0x2400 + code) for code in range(0x20) if chr(code) not in "\t\n"} | {0x7F: "\u2421"}
+_PICTURES |= dict.fromkeys([*range(0x80, 0xA0), 0x2028, 0x2029], "\ufffd")
 
 
 def render_diagnostics(findings: Iterable[Diagnostic], checked: Sequence[str] = ()) -> RenderableType:
@@ -30,12 +33,17 @@ def _lines(finding: Diagnostic) -> Iterator[RenderableType]:
     yield Text.assemble(
         (f"{place.file}:{place.line}:{place.column}: ", "bold"),
         (finding.severity.value, _STYLES[finding.severity]),
-        f" {finding.rule}: {finding.message}",
+        f" {finding.rule}: {harmless(finding.message)}",
     )
     if place.source_line.strip():
         yield Excerpt(place.source_line, max(place.column, 1) - 1)
     if finding.hint:
-        yield Text(f"  → {finding.hint}")
+        yield Text(f"  → {harmless(finding.hint)}")
+
+
+def harmless(text: str) -> str:
+    """The text with a picture in place of each character that a terminal would obey rather than show."""
+    return text.translate(_PICTURES)
 
 
 @frozen
@@ -49,7 +57,7 @@ class Excerpt:
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         # Tabs become the blanks that a terminal would show, so that the caret stands beneath its character.
-        written = self.source_line.rstrip("\r\n").expandtabs()
+        written = harmless(self.source_line.rstrip("\r\n")).expandtabs()
         caret = len(self.source_line[: self.column].expandtabs())
         # A pipe has no edge at which a line ends.
         edge = _LONGEST_LINE if options.no_wrap else min(options.max_width, _LONGEST_LINE)

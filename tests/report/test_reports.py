@@ -202,6 +202,16 @@ def test_findings_show_place_rule_line_caret_and_hint() -> None:
     assert lines[1].index("r") == lines[2].index("^")
 
 
+def test_what_a_file_says_gives_the_terminal_no_orders() -> None:
+    place = Position("policies/pool.yaml", 1, 4, "\x1b[2Jx: \x07")
+    finding = Diagnostic(Severity.ERROR, "unknown-kind", "'\x1b]0;title\x07' is no kind\r", place, "did you mean \x7f?")
+    text = printed(render_diagnostics([finding]))
+
+    assert not [char for char in text if not char.isprintable() and char != "\n"]
+    assert "'␛]0;title␇' is no kind␍" in text
+    assert text.splitlines()[1].index("x") - 4 == len("  | ")
+
+
 def test_the_caret_of_a_long_line_stays_in_sight() -> None:
     long = "x" * 500 + "HERE" + "y" * 500
     finding = Diagnostic(Severity.ERROR, "r", "m", Position("f.yaml", 1, 501, long))

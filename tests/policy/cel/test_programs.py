@@ -18,6 +18,14 @@ def test_an_engine_that_is_none_is_refused_with_the_names() -> None:
 
 
 @on_both
+def test_an_error_inside_of_others_is_told_in_its_own_words(engine: str) -> None:
+    told = answer(engine, "1 - (-(pod.gpus * 9223372036854775807 * 2)) == 3").error
+    assert told
+    assert "overload" not in told
+    assert "class" not in told
+
+
+@on_both
 @pytest.mark.parametrize(
     ("source", "reads"),
     [
