@@ -9,6 +9,9 @@ from engine.model.diagnostic import Diagnostic, InvalidInput, Position, Severity
 from engine.policy.located import Located, Path, Place, Source, find, key_place, remove, value_place, walk
 
 
+_LONGEST_TEXT = 1_000
+
+
 class Findings:
     """Every finding of a load, each once."""
 
@@ -16,10 +19,13 @@ class Findings:
         self._found: dict[Diagnostic, None] = {}
 
     def error(self, position: Position, rule: str, message: str, hint: str = "") -> None:
-        self._found[Diagnostic(Severity.ERROR, rule, message, position, hint)] = None
+        self._add(Severity.ERROR, position, rule, message, hint)
 
     def warning(self, position: Position, rule: str, message: str, hint: str = "") -> None:
-        self._found[Diagnostic(Severity.WARNING, rule, message, position, hint)] = None
+        self._add(Severity.WARNING, position, rule, message, hint)
+
+    def _add(self, severity: Severity, position: Position, rule: str, message: str, hint: str) -> None:
+        self._found[Diagnostic(severity, rule, _readable(message), position, _readable(hint))] = None
 
     @property
     def in_file_order(self) -> tuple[Diagnostic, ...]:
@@ -36,6 +42,11 @@ class Findings:
         """Raises InvalidInput with all findings when one of them is an error."""
         if self.has_errors:
             raise InvalidInput(self.in_file_order)
+
+
+def _readable(text: str) -> str:
+    """Without the end of what a file says at such length that nobody would read it."""
+    return text if len(text) <= _LONGEST_TEXT else f"{text[: _LONGEST_TEXT - 1]}…"
 
 
 class ObjectFindings:

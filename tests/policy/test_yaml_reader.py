@@ -168,3 +168,12 @@ def test_the_loader_without_libyaml_reads_the_same(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(yaml_reader, "_Loader", __import__("yaml").SafeLoader)
     (portable,), _ = read(content)
     assert repr(portable) == repr(fast)
+
+
+def test_what_a_file_says_at_length_is_told_in_short() -> None:
+    findings = Findings()
+    read_documents("f.yaml", b"a: *" + b"x" * 5_000 + b"\n", findings)
+    (found,) = findings.in_file_order
+    assert found.message.startswith("the alias *xxx")
+    assert len(found.message) == 1_000
+    assert found.message.endswith("…")
