@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 from engine.decide import decide
 from engine.decide.offered import Offered, is_placeable
@@ -12,6 +12,7 @@ from engine.decide.question import see
 from engine.model.catalog import Catalog
 from engine.model.claim import Claim
 from engine.model.diagnostic import Diagnostic
+from engine.model.document import Foundation
 from engine.model.environment import Environment
 from engine.model.money import UsdPerHour, total
 from engine.model.plan import Kept, Plan, Removal, RemovalPhase, Unplaced, Verdict, VerdictOutcome
@@ -88,7 +89,7 @@ def moment_difference(base: Loaded, head: Loaded, recorded: Recorded) -> MomentD
         kept=tuple(_kept(plans, snapshot)),
         verdicts=tuple(_verdicts(plans)),
         errors=tuple(_errors(offered, pods)),
-        foundation_differs=plans.base.document.foundation != plans.head.document.foundation,
+        foundation_differs=_foundations_differ(plans.base.document.foundation, plans.head.document.foundation),
     )
 
 
@@ -108,6 +109,22 @@ def _after(plan: Plan) -> tuple[Claim, ...]:
 
 def _cost(claims: Iterable[Claim]) -> UsdPerHour:
     return total(claim.usd_per_hour for claim in claims)
+
+
+def _foundations_differ(base: Foundation, head: Foundation) -> bool:
+    """Whether network or roles differ, or what a pool boots does: templates that one plan has no need of do not."""
+    if evolve(base, launch_templates=()) != evolve(head, launch_templates=()):
+        return True
+    old, new = _templates(base), _templates(head)
+    return any(not (old[pool] <= new[pool] or new[pool] <= old[pool]) for pool in old.keys() & new.keys())
+
+
+def _templates(foundation: Foundation) -> Mapping[str, set[str]]:
+    """Their names, which tell their contents, by pool."""
+    found: dict[str, set[str]] = {}
+    for template in foundation.launch_templates:
+        found.setdefault(template.node_pool, set()).add(template.name)
+    return found
 
 
 def _pools(after: Both[tuple[Claim, ...]], base: Policy, head: Policy) -> Iterable[PoolDifference]:

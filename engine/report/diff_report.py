@@ -167,7 +167,7 @@ class MomentDifference:
     """One environment at one recorded moment. ``note`` says what the moment is where it is no recorded snapshot.
 
     ``pods`` are those that nodes are made for. Removals are machines that leave or begin to. Launches are of this one
-    pass, which caps may cut short. ``foundation_differs``: network, roles or launch templates are others.
+    pass, which caps may cut short. ``foundation_differs``: network, roles or what a pool boots are others.
     """
 
     environment: str

@@ -43,7 +43,7 @@ _SPECIAL = frozenset("\\`*_{}[]<>|@~&")
 
 
 def diff_markdown(difference: PolicyDifference, most: int = MOST_CHARACTERS) -> str:
-    """The comment, in at most ``most`` characters: what does not fit is left out from its end, and that is said."""
+    """The comment, in at most ``most`` characters: sections that do not fit are left out, and that is said."""
     head = f"## Policy: {_safe(difference.sides.base)} → {_safe(difference.sides.head)}"
     blocks = [head, _safe(verdict_sentence(difference)), *_over(difference), _overview(difference)]
     for environment in difference.environments:
@@ -58,10 +58,10 @@ def _fitting(blocks: Sequence[str], most: int) -> str:
         return whole
     room, kept = most - _NOTE_CHARACTERS, []
     for block in blocks:
-        room -= len(block) + 2
-        if room < 0:
-            break
-        kept.append(block)
+        # One that is too long gives way to shorter ones behind it.
+        if len(block) + 2 <= room:
+            room -= len(block) + 2
+            kept.append(block)
     left = counted(len(blocks) - len(kept), "section")
     note = f"*{left} did not fit into a comment of {most:,} characters; `nodewright diff` on a terminal shows all.*"
     return "\n\n".join([*kept, note]) + "\n"
@@ -120,7 +120,7 @@ def _moment(moment: MomentDifference) -> Iterator[str]:
         yield _table(("pool after the plan", ">nodes", ">GPUs", ">$/h"), rows)
         same = len(moment.pools) - len(pools)
         if same:
-            yield f"{counted(same, 'pool')} the same."
+            yield f"{counted(same, 'other pool')} as before."
     yield from _blocked(moment)
     yield from _classes(moment.classes)
     yield from _machines(moment)
@@ -204,7 +204,7 @@ def _limits_and_calendar(environment: EnvironmentDifference) -> Iterator[str]:
             )
             for each in environment.calendar
         ]
-        table = _table(("pool", "reasons", "from to (UTC)", "might go", "may go"), rows)
+        table = _table(("pool", "reasons", "from to (UTC)", "allowed by BASE", "allowed by HEAD"), rows)
         yield _folded("Disruption budgets: a week's calendar changes", table)
 
 

@@ -130,7 +130,7 @@ def _calendar(environment: EnvironmentDifference) -> Iterator[RenderableType]:
     if not environment.calendar:
         return
     yield indented(heading("Disruption budgets, a week (UTC)"))
-    rows = table("pool", "from", "to", "might go", "may go", "~reasons")
+    rows = table("pool", "from", "to", "by BASE", "by HEAD", "~reasons")
     for each in environment.calendar[:_ROWS]:
         begins, ends = (f"{moment:%a %m-%d %H:%M}" for moment in (each.start, each.end))
         rows.add(each.node_pool, begins, ends, each.allowed.base, each.allowed.head, each.reason)
