@@ -71,7 +71,11 @@ def _is_project(folder: Path) -> bool:
 
 
 def _named_by_stacks(workspace: Workspace) -> tuple[str, ...]:
-    """The paths that stack files name. What is wrong with one is told when it is read for good."""
+    """The paths that stack files name. What else is wrong with one is told when it is read for good.
+
+    Raises Fault for a path that leads out of the project: whoever wrote the revision must not choose what of this
+    machine is read, and shown.
+    """
     paths: set[str] = set()
     for name in workspace.environment_names():
         try:
@@ -80,8 +84,14 @@ def _named_by_stacks(workspace: Workspace) -> tuple[str, ...]:
             continue
         prices = (environment.pricing.file,) if environment.pricing.file else ()
         manifests = environment.sandbox.manifests if environment.sandbox is not None else ()
-        paths.update((*environment.policies, *prices, *manifests))
-    return tuple(sorted(path for path in paths if not PurePosixPath(path).is_absolute()))
+        for path in (*environment.policies, *prices, *manifests):
+            if PurePosixPath(path).is_absolute() or not _inside(path):
+                raise Fault(
+                    f"stacks/Pulumi.{name}.yaml names {path}, which leads out of the project: not read of a revision",
+                    "compare folders instead: git worktree add FOLDER REVISION",
+                )
+            paths.add(path)
+    return tuple(sorted(paths))
 
 
 def _commit(name: str, root: Path) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -216,6 +217,30 @@ def test_a_link_in_a_revision_is_refused_and_not_followed(project: Repository) -
     project.commit("link")
     with pytest.raises(Fault, match=r"policies/linked\.yaml is a symbolic link"):
         compared(project, "HEAD", "HEAD")
+
+
+@pytest.mark.parametrize("path", ["/etc", "../elsewhere", "policies/../../elsewhere"])
+def test_a_revision_does_not_choose_what_of_the_machine_is_read(project: Repository, path: str) -> None:
+    project.write({"stacks/Pulumi.test.yaml": f"{STACK}  nodewright:policies: [policies, {path}]\n"})
+    project.commit("out")
+    with pytest.raises(Fault, match="which leads out of the project"):
+        compared(project, "HEAD~1", "HEAD")
+
+
+def test_a_project_below_the_repositorys_root_is_compared(tmp_path: Path) -> None:
+    above = Repository(tmp_path / "above")
+    above.root.mkdir()
+    above.git("init", "--quiet")
+    below = repository(above.root / "cluster")
+    shutil.rmtree(below.root / ".git")
+    below.record(a_moment(replicas(4, tier="gold")))
+    above.commit("begin")
+    below.write({"policies/rules/memory.yaml": MEMORY_RULE})
+    above.commit("rule")
+
+    found = compared(below, "HEAD~1", "HEAD")
+
+    assert the_moment(found).more_usd_per_hour == usd("4.8")
 
 
 def test_an_environment_that_only_one_side_has_is_an_effect_and_told(project: Repository) -> None:
