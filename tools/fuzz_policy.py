@@ -62,7 +62,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         given.workers,
         lambda failure: print(_failure_text(failure, given.seed), flush=True),
     )
-    fuzzing.run(_counting(_names(given.cases - half, half, given.start), given.cases))
+    try:
+        fuzzing.run(_counting(_names(given.cases - half, half, given.start), given.cases))
+    except KeyboardInterrupt:
+        print(f"\nstopped; of {given.cases:,} cases:")
     for (kind, became), count in sorted(fuzzing.counts.items()):
         print(f"{count:,} {kind}s: {became}")
     for told, count in Counter(each.promise for each in fuzzing.failures).most_common(_MOST_TOLD):

@@ -31,6 +31,7 @@ def _work(cases: Connection, results: Connection, judge: Judge, most_seconds: fl
 
     Timers with their default effect end the process whatever it is at, a library's own loop included.
     """
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the one who hears of it ends this process, too
     resource.setrlimit(resource.RLIMIT_AS, (_MOST_MEMORY, _MOST_MEMORY))
     while (batch := cases.recv()) is not None:
         for name in batch:

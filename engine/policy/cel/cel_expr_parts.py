@@ -45,7 +45,10 @@ class LibraryParts:
             found = self.ready(node).eval(data=data)
         except RuntimeError as error:
             return Outcome(Answer(error=self._told(str(error))))
-        plain = found.plain_value()
+        try:
+            plain = found.plain_value()
+        except (TypeError, SystemError):  # an optional, or a list of them: the library gives neither out
+            return Outcome(None)
         if found.type() == cel.Type.ERROR:
             return Outcome(Answer(error=self._told(str(plain))))
         return Outcome(Answer(value=plain) if isinstance(plain, _SCALARS) else None, plain)

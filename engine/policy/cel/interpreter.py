@@ -246,6 +246,27 @@ def _divided(left: Any, right: Any) -> Any:
     return base_functions["_/_"](left, right)
 
 
+def _sum(left: Any, right: Any) -> Any:
+    return _as_cel(left + right)
+
+
+def _difference(left: Any, right: Any) -> Any:
+    return _as_cel(left - right)
+
+
+def _as_cel(value: Any) -> Any:
+    """Python's own texts and spans of time, which the library's sums leave behind, have none of CEL's methods."""
+    if type(value) is str:
+        return celtypes.StringType(value)
+    return celtypes.DurationType(value) if type(value) is timedelta else value
+
+
+def _rest(left: Any, right: Any) -> Any:
+    if isinstance(left, int) and left == -(2**63) and right == -1:
+        raise ValueError("integer overflow")
+    return base_functions["_%_"](left, right)
+
+
 def _int(value: Any) -> Any:
     if isinstance(value, str) and not _WHOLE.fullmatch(value):
         raise ValueError(f'"{value}" is no whole number')
@@ -282,7 +303,10 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "_!=_": _unequal,
     "_in_": _in,
     "_[_]": _at,
+    "_+_": _sum,
+    "_-_": _difference,
     "_/_": _divided,
+    "_%_": _rest,
     "int": _int,
     "duration": _duration,
     "timestamp": _timestamp,

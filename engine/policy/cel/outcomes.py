@@ -26,7 +26,10 @@ NO_LOOPS: Scope = {}
 
 @frozen
 class Outcome:
-    """What a part came to. ``answer`` is None for what is neither a scalar nor an error: a record, a list, a map."""
+    """What a part came to. ``answer`` is None for what is neither a scalar nor an error: a record, a list, a map.
+
+    ``raw`` is None too for what cannot be had from the library; what reads it further in is not looked into.
+    """
 
     answer: Answer | None
     raw: Any = None
@@ -144,7 +147,7 @@ def _bind(node: Node, scope: Scope, parts: Parts) -> Iterator[tuple[Node, Scope]
     value, rest = node.parts
     yield value, scope
     outcome = parts.outcome(value, scope)
-    if not outcome.has_erred:
+    if not outcome.has_erred and outcome.raw is not None:
         yield rest, {**scope, **parts.bound(node, outcome)}
 
 
@@ -152,7 +155,7 @@ def _loop(node: Node, scope: Scope, parts: Parts) -> Iterator[tuple[Node, Scope]
     over, *turn = node.parts
     yield over, scope
     outcome = parts.outcome(over, scope)
-    if outcome.has_erred or not turn:
+    if outcome.has_erred or outcome.raw is None or not turn:
         return
     has_condition = len(turn) > 1
     decisive = _DECISIVE.get(node.word)

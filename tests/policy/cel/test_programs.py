@@ -18,6 +18,41 @@ def test_an_engine_that_is_none_is_refused_with_the_names() -> None:
 
 
 @on_both
+@pytest.mark.parametrize(
+    ("source", "value"),
+    [
+        ("(reason + 'x' + 'y').endsWith('xy')", True),
+        ("('a' + 'b').matches('^ab$')", True),
+        ("(now - (now - duration('90m'))).getMinutes()", 90),
+        ("(duration('2h') - duration('30m')).getHours()", 1),
+    ],
+)
+def test_what_a_sum_comes_to_has_the_methods_of_its_type(engine: str, source: str, value: object) -> None:
+    assert answer(engine, source).value == value
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "pod.labels[?'no'].orValue('none')",
+        "cel.bind(found, pod.labels[?'no'], found.hasValue() ? 'a' : 'none')",
+        "[pod.labels[?'no']].map(found, found.orValue('none'))[0]",
+    ],
+)
+def test_optionals_are_watched_without_what_they_hold(source: str) -> None:
+    found = engine_named("cel-expr")
+    told, parts = found.compile(source, VARIABLES, Scalar.STRING).observe(taken_in(found))
+    assert told == Answer(value="none")
+    assert parts[0].text == source
+    assert not [part for part in parts if any(each.error for each in part.answers)]
+
+
+@on_both
+def test_the_least_int_has_no_rest(engine: str) -> None:
+    assert answer(engine, "(pod.gpus - pod.gpus - 9223372036854775807 - 1) % -1").error
+
+
+@on_both
 def test_an_error_inside_of_others_is_told_in_its_own_words(engine: str) -> None:
     told = answer(engine, "1 - (-(pod.gpus * 9223372036854775807 * 2)) == 3").error
     assert told
