@@ -234,3 +234,9 @@ def test_a_machine_that_may_still_run_counts() -> None:
     plan = there.decide()
     assert not plan.launches
     assert {each.used for each in reached(plan)} == {1}
+
+
+def test_an_infinite_ceiling_is_an_error() -> None:
+    plan = world(limit('nodePool.name == "gpu" ? 1.0 / 0.0 : 1.0', USD), pods=one_gpu(2)).decide()
+    assert not plan.launches
+    assert plan.verdicts[0].outcome is VerdictOutcome.ERROR
