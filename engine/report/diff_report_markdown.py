@@ -8,6 +8,7 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 
+from engine.model.duration import format_duration
 from engine.report.diff_report import (
     Both,
     ClassDifference,
@@ -17,6 +18,7 @@ from engine.report.diff_report import (
     PolicyDifference,
 )
 from engine.report.diff_report_words import (
+    calendar_rows,
     ceiling_change_words,
     class_words,
     cost_words,
@@ -38,7 +40,7 @@ from engine.report.words import counted
 # What GitHub takes for one comment.
 MOST_CHARACTERS = 65_536
 _NOTE_CHARACTERS = 300
-_ROWS, _CELL_CHARACTERS = 40, 600
+_ROWS, _CELL_CHARACTERS, _INTERVALS_SHOWN = 40, 600, 4
 _SPECIAL = frozenset("\\`*_{}[]<>|@~&")
 
 
@@ -196,16 +198,17 @@ def _limits_and_calendar(environment: EnvironmentDifference) -> Iterator[str]:
     if environment.calendar:
         rows = [
             (
-                _safe(each.node_pool),
-                _safe(each.reason),
-                f"{each.start:%a %m-%d %H:%M} to {each.end:%a %m-%d %H:%M}",
-                _safe(each.allowed.base),
-                _safe(each.allowed.head),
+                _safe(row.node_pool),
+                _safe(row.reasons),
+                _safe(row.allowed.base),
+                _safe(row.allowed.head),
+                format_duration(row.lasts),
+                _safe(examples(row.when, shown=_INTERVALS_SHOWN)),
             )
-            for each in environment.calendar
+            for row in calendar_rows(environment.calendar)
         ]
-        table = _table(("pool", "reasons", "from to (UTC)", "allowed by BASE", "allowed by HEAD"), rows)
-        yield _folded("Disruption budgets: a week's calendar changes", table)
+        headings = ("pool", "reasons", "allowed by BASE", "allowed by HEAD", ">of the week", "when (UTC)")
+        yield _folded("Disruption budgets: a week's calendar changes", _table(headings, rows))
 
 
 def _definitions(definitions: Sequence[DefinitionChange]) -> Iterator[str]:

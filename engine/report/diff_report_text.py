@@ -7,8 +7,10 @@ from collections.abc import Iterable, Iterator
 from rich.console import RenderableType
 from rich.text import Text
 
+from engine.model.duration import format_duration
 from engine.report.diff_report import EnvironmentDifference, MomentDifference, PolicyDifference
 from engine.report.diff_report_words import (
+    calendar_rows,
     ceiling_change_words,
     class_words,
     environment_sentence,
@@ -26,6 +28,7 @@ from engine.report.tables import Screen, examples, heading, indented, table
 from engine.report.words import counted
 
 _ROWS = 20
+_INTERVALS_SHOWN = 3
 
 
 def render_difference(difference: PolicyDifference) -> RenderableType:
@@ -130,12 +133,11 @@ def _calendar(environment: EnvironmentDifference) -> Iterator[RenderableType]:
     if not environment.calendar:
         return
     yield indented(heading("Disruption budgets, a week (UTC)"))
-    rows = table("pool", "from", "to", "by BASE", "by HEAD", "~reasons")
-    for each in environment.calendar[:_ROWS]:
-        begins, ends = (f"{moment:%a %m-%d %H:%M}" for moment in (each.start, each.end))
-        rows.add(each.node_pool, begins, ends, each.allowed.base, each.allowed.head, each.reason)
+    rows = table("pool", "by BASE", "by HEAD", ">of the week", "~when", "~reasons")
+    for row in calendar_rows(environment.calendar)[:_ROWS]:
+        lasts, when = format_duration(row.lasts), examples(row.when, shown=_INTERVALS_SHOWN)
+        rows.add(row.node_pool, row.allowed.base, row.allowed.head, lasts, when, row.reasons)
     yield indented(rows, 4)
-    yield from _more(len(environment.calendar))
 
 
 def _listed(title: str, lines: Iterable[str]) -> Iterator[RenderableType]:

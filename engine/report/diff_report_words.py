@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from datetime import datetime, timedelta
 
+from attrs import frozen
+
+from engine.model.duration import format_duration
 from engine.model.money import UsdPerHour
 from engine.model.quantity import NODES, format_amount
 from engine.model.rule import LimitedResource
 from engine.policy.rules.ruling import TypeAt
 from engine.report.diff_report import (
     Both,
+    CalendarChange,
     CeilingChange,
     ClassDifference,
     EnvironmentDifference,
@@ -28,6 +33,7 @@ from engine.report.words import CEILING_UNITS, a_month, ceiling_words, counted, 
 _TYPES_SHOWN = 4
 _MORE_TYPES_SHOWN = 8
 _OWNERS_SHOWN = 3
+_ROWS_TOLD = 3
 _UNBOUNDED = 2**62
 
 
@@ -50,7 +56,7 @@ def verdict_sentence(difference: PolicyDifference) -> str:
 def moment_sentence(moment: MomentDifference) -> str:
     """``HEAD launches 3 more nodes (+4 GPUs), removes 1 more node, +$12.34/h; 210 pods lose g5.12xlarge.``"""
     if not moment.has_effect:
-        return "No effect: the same plan, the same instance types for every pod, the same reasons."
+        return "No effect at that moment: the same plan, the same instance types for every pod, the same reasons."
     acts = list(_acts(moment))
     plan = ", ".join(acts) if acts else "the nodes of the plan stay the same in number"
     bill = moment.more_usd_per_hour
@@ -64,12 +70,13 @@ def _acts(moment: MomentDifference) -> Iterator[str]:
     gpus = f" ({_plus(moment.more_gpus)} GPUs after the plan)" if moment.more_gpus else ""
     if launches:
         yield f"launches {abs(launches):,} {_more_or_fewer(launches)} {_nodes(launches)}{gpus}"
-    elif gpus:
-        yield f"ends with other nodes{gpus}"
     if removals:
-        yield f"removes {abs(removals):,} {_more_or_fewer(removals)} {_nodes(removals)}"
+        after = "" if launches else gpus
+        yield f"removes {abs(removals):,} {_more_or_fewer(removals)} {_nodes(removals)}{after}"
     elif moment.removed:
         yield "removes other nodes"
+    if gpus and not (launches or removals):
+        yield f"ends with other nodes{gpus}"
     if moment.foundation_differs:
         yield "boots new nodes from other launch templates, or changes network or roles"
 
@@ -187,13 +194,54 @@ def place_words(moment: MomentDifference) -> str:
     return f"{moment.snapshot}, {moment.taken_at:%Y-%m-%d %H:%M} UTC: {there}"
 
 
+@frozen
+class CalendarRow:
+    """Intervals of a week in which a pool's budgets change alike; ``lasts`` is their sum."""
+
+    node_pool: str
+    reasons: str
+    allowed: Both[str]
+    lasts: timedelta
+    when: tuple[str, ...]
+
+
+def calendar_rows(changes: Sequence[CalendarChange]) -> tuple[CalendarRow, ...]:
+    """The longest first."""
+    alike: dict[tuple[str, str, Both[str]], list[CalendarChange]] = {}
+    for each in changes:
+        alike.setdefault((each.node_pool, each.reason, each.allowed), []).append(each)
+    rows = [
+        CalendarRow(
+            node_pool=pool,
+            reasons=reasons,
+            allowed=allowed,
+            lasts=sum((each.end - each.start for each in group), timedelta()),
+            when=tuple(_interval(each.start, each.end) for each in sorted(group, key=lambda each: each.start)),
+        )
+        for (pool, reasons, allowed), group in alike.items()
+    ]
+    return tuple(sorted(rows, key=lambda row: (row.node_pool, -row.lasts, row.reasons)))
+
+
+def _interval(start: datetime, end: datetime) -> str:
+    """``Mon 09:00 to 17:00``, ``Fri 21:00 to Mon 04:00``."""
+    ends = f"{end:%H:%M}" if start.date() == end.date() else f"{end:%a %H:%M}"
+    return f"{start:%a %H:%M} to {ends}"
+
+
 def environment_sentence(environment: EnvironmentDifference) -> str:
-    """Of one environment whose plans were not compared; empty where they were."""
+    """Of what no moment tells: notes, and how disruption budgets change over a week. Empty where there is nothing."""
     if environment.is_invalid:
         return "The policy does not load; the findings are below."
-    if environment.notes:
-        return "; ".join(environment.notes) + "."
-    return ""
+    told = [f"{note[0].upper()}{note[1:]}." for note in environment.notes]
+    rows = calendar_rows(environment.calendar)
+    if rows:
+        shown = [
+            f"{row.node_pool}, {row.allowed.base} → {row.allowed.head} for {format_duration(row.lasts)}"
+            for row in rows[:_ROWS_TOLD]
+        ]
+        told.append(f"Over a week, other numbers of nodes may be disrupted: {examples(shown, shown=_ROWS_TOLD)}.")
+    return " ".join(told)
 
 
 def _amount(resource: str, amount: int | None) -> str:

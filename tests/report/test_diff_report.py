@@ -32,6 +32,7 @@ from engine.report.diff_report import (
 from engine.report.diff_report_json import diff_json
 from engine.report.diff_report_markdown import MOST_CHARACTERS, diff_markdown
 from engine.report.diff_report_text import render_difference
+from engine.report.diff_report_words import calendar_rows
 from tests.builders import NOON, minutes, usd
 from tests.report.golden_text import assert_golden, printed
 
@@ -130,7 +131,10 @@ def test_nothing_that_differs_is_said_in_the_first_lines() -> None:
     environment = EnvironmentDifference("prod", moments=(same,))
     markdown = diff_markdown(PolicyDifference(Both("a", "b"), (environment,)))
     assert "No effect on prod" in markdown.splitlines()[2]
-    assert "**No effect: the same plan, the same instance types for every pod, the same reasons.**" in markdown
+    assert (
+        "**No effect at that moment: the same plan, the same instance types for every pod, the same reasons.**"
+        in markdown
+    )
 
 
 def test_names_from_outside_are_no_markdown_no_html_no_link_and_no_mention() -> None:
@@ -190,3 +194,16 @@ def test_programs_get_the_schema_the_sums_and_every_part() -> None:
     ]
     assert environment["definitions"][0]["parts"][0]["text"]["head"] == "instanceType.gpuMemoryGiB >= 40"
     assert report["findings"][0]["finding"]["rule"] == "unused-param"
+
+
+def test_intervals_that_change_alike_are_one_row_with_their_sum() -> None:
+    fewer, day = Both("2 at once", "0 at once"), minutes(24 * 60)
+    changes = [
+        CalendarChange("core", "Empty", NOON + day * n, NOON + day * n + minutes(90), fewer) for n in (1, 0, 3)
+    ] + [CalendarChange("core", "Empty", NOON - minutes(60), NOON, Both("2 at once", "1 at once"))]
+
+    first, second = calendar_rows(changes)
+
+    assert (first.allowed, first.lasts) == (fewer, minutes(270))
+    assert first.when == ("Mon 12:00 to 13:30", "Tue 12:00 to 13:30", "Thu 12:00 to 13:30")
+    assert second.when == ("Mon 11:00 to 12:00",)
