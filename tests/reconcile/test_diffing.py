@@ -12,6 +12,7 @@ from engine.reconcile.diffing import Thresholds, difference
 from engine.report.diff_report import Both, Change, EnvironmentDifference, MomentDifference, PolicyDifference
 from engine.report.diff_report_words import moment_sentence, types_words, verdict_sentence
 from tests.builders import usd
+from tests.engine.workspaces import REPOSITORY
 from tests.reconcile.policy_repository import (
     MEMORY_RULE,
     POOL,
@@ -301,3 +302,13 @@ def test_types_are_told_by_family_the_smallest_first() -> None:
     types = [("g5.12xlarge", "spot"), ("g5.2xlarge", "spot"), ("g5.xlarge", "on-demand"), ("g5.xlarge", "spot")]
     assert types_words(types) == "g5.xlarge on-demand and spot; g5.2xlarge, g5.12xlarge spot"
     assert types_words(types, shown=1) == "g5.xlarge on-demand and spot and 2 more types"
+
+
+def test_the_shipped_policies_differ_from_themselves_in_nothing() -> None:
+    shipped = str(REPOSITORY)
+
+    found = difference(REPOSITORY, shipped, shipped, ["sandbox"])
+
+    assert not found.has_effect
+    assert (found.findings, the_environment(found).definitions) == ((), ())
+    assert the_moment(found).pods > 0
