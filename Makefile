@@ -9,7 +9,7 @@ PYTHON ?= python3
 # A sandbox is not asked about: it costs nothing and touches nothing. Any other environment is.
 YES = $(if $(filter sandbox sandbox-%,$(ENV)),--yes)
 
-.PHONY: up test lint lock clean bench bench-policy bench-reaction bench-steady
+.PHONY: up test lint lock clean bench bench-policy bench-reaction bench-steady fuzz
 
 up: $(VENV)/.synced
 	$(VENV)/bin/nodewright up $(ENV) $(YES)
@@ -56,6 +56,11 @@ bench-reaction: $(VENV)/.synced
 bench-steady: $(VENV)/.synced
 	$(VENV)/bin/nodewright doctor --install --all
 	$(VENV)/bin/python tools/bench_steady.py $(STEADY_ARGS)
+
+# Files and expressions changed at random: FUZZ=100000 of them by default. `make test` tries 2,000.
+FUZZ ?= 100000
+fuzz: $(VENV)/.synced
+	$(VENV)/bin/python tools/fuzz_policy.py --cases $(FUZZ) $(FUZZ_ARGS)
 
 # The locks hold versions and hashes, no addresses.
 lock: $(VENV)/bin/uv

@@ -60,7 +60,7 @@ def _judged_expression(case: Case, rng: Random) -> str:
     check_findings(findings, files)
     if policy is None:
         return "is refused"
-    check_rules_on_facts(policy, rng, rounds=3)
+    check_rules_on_facts(policy, rng, rounds=2)
     return "loads"
 
 
