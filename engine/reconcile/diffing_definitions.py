@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from enum import Enum
 from itertools import pairwise
 
-from attrs import fields
+from attrs import fields, has
 
 from engine.model.diagnostic import Diagnostic, Position
 from engine.model.duration import format_duration
@@ -150,6 +150,8 @@ def _text(value: object) -> str | None:
             return f"{name}: {expression.text.strip()}"
         case Enum():
             return str(value.value)
+        case bool():
+            return str(value).lower()
         case timedelta():
             return format_duration(value)
         case Resources():
@@ -158,11 +160,17 @@ def _text(value: object) -> str | None:
             return ", ".join(f"{key}: {_text(each)}" for key, each in sorted(value.items())) or None
         case tuple():
             return ", ".join(str(_text(each)) for each in value)
-        case _ if hasattr(type(value), "__attrs_attrs__") and type(value).__str__ is object.__str__:
-            shown = ((each.name, _text(getattr(value, each.name))) for each in fields(type(value)))
-            return " ".join(f"{_written_as(name)}={text}" for name, text in shown if text is not None) or None
         case _:
-            return str(value)
+            return _attributes(value) if type(value).__str__ is object.__str__ else str(value)
+
+
+def _attributes(value: object) -> str | None:
+    """Of a value that has no words of its own, its parts; ``consolidateAfter=5m nodes=2``."""
+    kind = type(value)
+    if not has(kind):
+        return str(value)
+    shown = ((each.name, _text(getattr(value, each.name))) for each in fields(kind))
+    return " ".join(f"{_written_as(name)}={text}" for name, text in shown if text is not None) or None
 
 
 _Spell = tuple[datetime, datetime, str]
