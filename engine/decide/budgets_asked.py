@@ -54,6 +54,14 @@ def with_disruptions(ledger: Ledger, removals: Iterable[Removal], snapshot: Snap
     return dict(sorted(known.items()))
 
 
+def counted_since(snapshot: Snapshot) -> datetime:
+    """From when on the ledger is complete after this pass: later than what it forgets now. So a clock that runs days
+    ahead for a pass does not make anybody believe that nothing went in the opening that holds."""
+    forgotten = snapshot.taken_at - LONGEST_OPENING
+    acted_at = (each.acted_at for each in snapshot.ledger.disruptions.values() if each.acted_at < forgotten)
+    return max((_counted_since(snapshot), *(moment + datetime.resolution for moment in acted_at)))
+
+
 def _counted_since(snapshot: Snapshot) -> datetime:
     if snapshot.ledger.counted_since is not None:
         return snapshot.ledger.counted_since

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from attrs import evolve
 
 from engine.decide.bring_up import BringUp
-from engine.decide.budgets_asked import gone_before, with_disruptions
+from engine.decide.budgets_asked import counted_since, with_disruptions
 from engine.decide.fleet import Fleet
 from engine.disruption.empty import stands_empty
 from engine.disruption.machine import Machine
@@ -53,7 +53,7 @@ def next_ledger(
         planned=planned,
         outcomes=_unanswered(learned.outcomes, staying - seen.keys()),
         disruptions=with_disruptions(learned, removals, snapshot),
-        counted_since=gone_before(snapshot).counted_since,
+        counted_since=counted_since(snapshot),
     )
 
 

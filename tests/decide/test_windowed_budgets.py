@@ -73,6 +73,23 @@ def test_a_ledger_that_was_lost_in_an_opening_lets_nothing_go_until_the_next() -
     assert len(world.turn().removals) == 2
 
 
+def test_a_clock_that_runs_days_ahead_for_a_pass_frees_no_further_removals_in_the_opening() -> None:
+    world = idle_world(rule(most="2", windows=["day"]))
+    while len(world.running()) > 2:
+        world.turn()
+    assert len(went(world)) == 2
+    right = world.now
+    world.now = (right + 30 * DAY).replace(hour=22)
+    world.turn()
+    assert went(world) == set()
+    world.now = right
+    plan = world.turn()
+    assert plan.removals == ()
+    assert [verdict.outcome for verdict in plan.verdicts] == [VerdictOutcome.ERROR]
+    world.now = datetime(2026, 12, 1, 9, 0, tzinfo=UTC)
+    assert len(world.turn().removals) == 2
+
+
 def test_a_first_pass_knows_that_nothing_went_before_it() -> None:
     world = World(policy(POOL))
     world.turn()
