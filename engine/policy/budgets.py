@@ -13,6 +13,7 @@ from engine.model.reason import DisruptionReason
 from engine.policy.findings import ObjectFindings
 from engine.policy.located import Path
 from engine.policy.node_pool_schema import BudgetPart
+from engine.policy.pool_spellings import NOT_KARPENTERS
 
 BUDGETS: Path = ("spec", "disruption", "budgets")
 _MAX_BUDGETS = 50
@@ -43,6 +44,10 @@ def _budget(part: BudgetPart, path: Path, findings: ObjectFindings) -> Budget:
         findings.error((*path, has), "bad-budget", message, f"add {lacks}, or remove {has}")
     if len(set(part.reasons)) < len(part.reasons):
         findings.error((*path, "reasons"), "bad-budget", "a reason is here twice", "keep one of them")
+    if DisruptionReason.EXPIRED.value in part.reasons:
+        message = "Karpenter's API refuses Expired here: it expires nodes under no budget, and Nodewright under this one"
+        hint = "for Karpenter, leave Expired out; a DisruptionBudget can name it"
+        findings.warning((*path, "reasons", part.reasons.index("Expired")), NOT_KARPENTERS, message, hint)
     return Budget(
         nodes=None if percent else amount,
         percent=amount if percent else None,

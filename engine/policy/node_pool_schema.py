@@ -40,7 +40,8 @@ from engine.policy.shapes import shaped, text_like
 _MONTH = timedelta(hours=720)
 _BUDGET_NODES = re.compile(r"(100|[0-9]{1,2})%|[0-9]{1,18}")
 _WINDOW = re.compile(r"([0-9]{1,6}h([0-9]{1,7}m)?|[0-9]{1,7}m)(0s)?")
-_REASONS = ("Underutilized", "Empty", "Drifted")
+# The last one is beyond Karpenter: its API knows no budget for expiry.
+_REASONS = ("Underutilized", "Empty", "Drifted", "Expired")
 
 
 @shaped(text_like(_BUDGET_NODES.pattern))

@@ -39,6 +39,7 @@ LENIENCIES: Mapping[str, Difference] = {
     ),
     "no-consolidate-after": Difference("not-karpenters", r"^spec\.disruption\.consolidateAfter: Required value"),
     "never-consolidate": Difference("not-karpenters", r'consolidationPolicy: Unsupported value: "Never"'),
+    "budget-of-expiry": Difference("not-karpenters", r'reasons\[\d+\]: Unsupported value: "Expired"'),
     "empty-taint-value": Difference("not-karpenters", r'aints\[\d+\]\.value: Invalid value: "": .* should match'),
     "no-node-class": Difference("missing-node-class", r"nodeClassRef: Required value"),
     "no-image-terms": Difference("old-spelling", r"^spec\.amiSelectorTerms: Required value"),

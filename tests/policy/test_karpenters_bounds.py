@@ -43,6 +43,7 @@ def test_what_karpenters_api_refuses_of_a_pool_is_refused(old: str, new: str, ru
     ("old", "new", "rule"),
     [
         (f"  {AFTER}", "  budgets: [{nodes: '1'}]", "not-karpenters"),
+        (AFTER, f"{AFTER}\n    budgets: [{{nodes: '1'}}, {{nodes: '2', reasons: [Expired]}}]", "not-karpenters"),
         ("effect: NoSchedule", "value: ''\n          effect: NoSchedule", "not-karpenters"),
         ('nvidia.com/gpu: "8"', "cpu: 1.5", "unquoted"),
     ],

@@ -132,14 +132,14 @@ spec:
 
 def test_what_the_stack_file_says_of_rules_counts_at_once(project: Project) -> None:
     project.write(project.policy_file.parent / "spend.yaml", RULE)
-    (rule,) = project.look().policy.rules
+    (rule,) = (each for each in project.look().policy.rules if each.name == "spend")
     assert (rule.params, rule.enforcement) == ({"mostPerHour": 500.0}, Enforcement.DENY)
     said = "  nodewright:params: {spend: {mostPerHour: 9}}\n  nodewright:enforcement: {spend: warn}\n"
     text = project.stack_file.read_text(encoding="utf-8")
     project.write(project.stack_file, text.replace("config:\n", f"config:\n{said}  nodewright:celEngine: cel-python\n"))
 
     policy = project.look().policy
-    (rule,) = policy.rules
+    (rule,) = (each for each in policy.rules if each.name == "spend")
     assert (rule.params, rule.enforcement) == ({"mostPerHour": 9.0}, Enforcement.WARN)
     assert policy.cel_engine == "cel-python"
     assert project.heard.warned == []
