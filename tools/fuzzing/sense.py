@@ -143,7 +143,8 @@ def check_nothing_lost(policy: Policy, files: Files) -> None:
         promise(len(written) == len(found), "nothing that a file says is dropped", (kinds, len(written), len(found)))
     by_name = {rule.name: rule for rule in policy.rules}
     for each in objects:
-        rule = by_name.get(str((each.get("metadata") or {}).get("name")))
+        about = each.get("metadata")
+        rule = by_name.get(str(about.get("name"))) if isinstance(about, dict) else None
         if rule is not None and each.get("kind") == rule.kind.value:
             _check_params(rule, each["spec"].get("params") or {})
 
