@@ -15,8 +15,8 @@ from engine.model.pod import Pod, PodKey
 from engine.model.quantity import Resources
 from engine.scheduling.problem import Problem
 from engine.scheduling.solve import solve
-from tests.scheduling.checker import faults
 from tests.scheduling.problems import after, burst, existing_nodes, pods, problems
+from tests.scheduling.solution_checker import faults
 
 T = TypeVar("T")
 _QUICK = settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
