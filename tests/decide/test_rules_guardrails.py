@@ -11,9 +11,9 @@ from engine.model.policy import Budget, Disruption, NodePool
 from engine.model.quantity import NODES as NODES_RESOURCE
 from engine.model.reason import DisruptionReason
 from engine.model.refusal import GuardrailBlocks
-from engine.model.rule import AnyRule
+from engine.model.rule import AnyRule, NamedExpression
 from tests.builders import minutes, node_pool, pod, requirement
-from tests.decide.rule_values import ADD, AUDIT, GPUS, NO_BOOL, NO_INT, REMOVE, WARN, guardrail, limit
+from tests.decide.rule_values import ADD, AUDIT, GPUS, NO_BOOL, NO_INT, REMOVE, WARN, guardrail, limit, text
 from tests.decide.world import World, policy
 
 NEVER, ALWAYS = "plan.launchCount < 0", "plan.launchCount >= 0"
@@ -62,6 +62,14 @@ def stays_for(plan: Plan) -> set[str]:
 
 def by_choice(plan: Plan) -> list[str]:
     return [each.record.claim for each in plan.removals if each.record.reason is DisruptionReason.EMPTY]
+
+
+def test_a_condition_that_errs_is_told_with_what_the_guardrail_blocks_for_it() -> None:
+    erring = NamedExpression("few", text("plan.pools[7].before < 3"))
+    plan = world(evolve(guardrail(NEVER), match_conditions=(erring,)), pods=1).decide()
+    (verdict,) = plan.verdicts
+    assert (verdict.outcome, verdict.blocked, plan.launches) == (VerdictOutcome.VIOLATED, (ADD,), ())
+    assert verdict.message.startswith("guard says no (condition few errs and so counts as met: ")
 
 
 def test_a_plan_that_holds_is_done_and_the_verdict_is_told() -> None:

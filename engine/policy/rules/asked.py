@@ -11,7 +11,7 @@ from attrs import frozen
 from engine.model.rule import Enforcement, RequirementRule
 from engine.policy.cel.port import Answer, Bound, Program
 from engine.policy.rules.class_keys import ReadPath, paths_of_match, read_paths
-from engine.policy.rules.compiled import CompiledRule
+from engine.policy.rules.compiled import CompiledRule, condition_erred
 from engine.policy.rules.ruling import TypeAt
 
 TYPES = "instanceType"
@@ -23,8 +23,8 @@ _MESSAGE = "messageExpression"
 class Opinion:
     """What one rule says of the types that it was asked about, for pods that it cannot tell apart.
 
-    ``noes`` are types that a ``require`` does not let through: with what it came to where it erred, else with an empty
-    text. ``likes`` are weighted preferences. ``errors`` are of either kind.
+    ``noes`` are types that a ``require`` does not let through: with what it came to where it, or a condition that so
+    counts as met, erred; else with an empty text. ``likes`` are weighted preferences. ``errors`` are of either kind.
     """
 
     noes: Mapping[TypeAt, str]
@@ -92,16 +92,24 @@ class AskedRule:
     def opinion(self, facts: Mapping[str, Bound], types: Sequence[TypeAt], bound: tuple[Bound, ...]) -> Opinion:
         """What it says of each type, all other facts being the same; ``bound`` are the types as facts.
 
-        Where a condition is false it says nothing; one that errs counts as met.
+        Where a condition is false it says nothing; one that errs counts as met, and is told where the type is barred.
         """
-        for _, condition in self.compiled.conditions:
-            met = [answer.error or answer.value is not False for answer in _each(condition, facts, bound)]
+        doubtful: dict[TypeAt, str] = {}
+        for name, condition in self.compiled.conditions:
+            asked = _each(condition, facts, bound)
+            erred = {each: answer.error for each, answer in zip(types, asked, strict=True) if answer.error}
+            doubtful = {each: condition_erred(name, error) for each, error in erred.items()} | doubtful
+            met = [answer.error or answer.value is not False for answer in asked]
             # An engine takes the very same tuple in once.
             if not all(met):
                 types, bound = tuple(compress(types, met)), tuple(compress(bound, met))
         answers = dict(zip(types, _each(self.main, facts, bound), strict=True))
         if self.rule.require is not None:
-            noes = {each: _why_not(answer) for each, answer in answers.items() if not _is_yes(answer)}
+            noes = {
+                each: _why_not(answer) or doubtful.get(each, "")
+                for each, answer in answers.items()
+                if not _is_yes(answer)
+            }
             return Opinion(noes, {}, {each: error for each, error in noes.items() if error})
         scores = {each: _score(answer) for each, answer in answers.items()}
         return Opinion(

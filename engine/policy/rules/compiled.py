@@ -58,6 +58,13 @@ class CompiledRule:
         """Whether all matchConditions hold. One that errs counts as matched: an error never switches a rule off."""
         return all(program.evaluate(facts).value is not False for _, program in self.conditions)
 
+    def condition_error(self, facts: Mapping[str, Bound]) -> str:
+        """Which matchCondition errs first, and what it came to; empty where none does."""
+        for name, program in self.conditions:
+            if error := program.evaluate(facts).error:
+                return condition_erred(name, error)
+        return ""
+
     def told(self, facts: Mapping[str, Bound]) -> str:
         """What a person is told: messageExpression's text, or message where that errs, is empty or too long."""
         program = self.programs.get("messageExpression")
@@ -65,6 +72,11 @@ class CompiledRule:
         if isinstance(text, str) and 0 < len(text.encode()) <= _LONGEST_MESSAGE:
             return text
         return self.rule.message
+
+
+def condition_erred(name: str, error: str) -> str:
+    """For people: why a rule may hold where it was not meant to."""
+    return f"condition {name} errs and so counts as met: {error}"
 
 
 def selects(match: Selection, pool: NodePool) -> bool:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from engine.model.environment import Environment
 from engine.model.plan import Plan, Verdict, VerdictOutcome
 from engine.model.policy import Policy
@@ -67,6 +69,11 @@ class Guardrails:
             kind=compiled.rule.kind,
             enforcement=compiled.rule.enforcement,
             outcome=outcome,
-            message="" if outcome is VerdictOutcome.HOLDS else compiled.told(facts),
+            message="" if outcome is VerdictOutcome.HOLDS else _message(compiled, facts),
             error=error,
         )
+
+
+def _message(compiled: CompiledRule, facts: Mapping[str, Bound]) -> str:
+    erred = compiled.condition_error(facts)
+    return f"{compiled.told(facts)} ({erred})" if erred else compiled.told(facts)

@@ -173,6 +173,19 @@ def test_a_condition_that_errs_counts_as_met() -> None:
     assert len(found.bars) == len(EVERY)
 
 
+def test_a_condition_that_errs_is_told_with_what_the_rule_bars_for_it() -> None:
+    when = PythonProgram(raises, frozenset({"pod.labels.tier"}))
+    asked = eligibility(bundle(rule("none", lambda facts: False, when=when)))
+    told = {bar.error for _, bar in asked.ruling(labelled("a"), "gpu").bars}
+    assert [text.startswith("condition when errs and so counts as met: ") for text in told] == [True]
+    (effect,) = asked.effects([labelled("a")])
+    assert 0 < effect.errors == effect.types
+    assert effect.sample in {bar.error for _, bar in asked.ruling(labelled("a"), "gpu").bars}
+    lets = eligibility(bundle(rule("all", lambda facts: True, when=when)))
+    assert lets.ruling(labelled("a"), "gpu") == LETS_ALL
+    assert lets.effects([labelled("a")]) == ()
+
+
 def test_a_rule_is_asked_only_about_pods_and_pools_that_its_match_selects() -> None:
     gold = Requirement("tier", Operator.IN, ("gold",))
     core = Requirement("role", Operator.IN, ("core",))
