@@ -97,9 +97,7 @@ def _runner(environment: Environment, asked: InCluster) -> Runner | None:
 
 def _kept_folders(environment: Environment) -> tuple[str, ...]:
     """Where the documents and Pulumi's state lie, as far as that is in files; none inside another."""
-    folders = set()
-    if "://" not in environment.store:
-        folders.add(posixpath.normpath(posixpath.join(PROJECT_FOLDER, environment.store)))
+    folders = {posixpath.normpath(posixpath.join(PROJECT_FOLDER, environment.store))}
     if environment.backend is not None and environment.backend.startswith("file:///"):
         folders.add(posixpath.normpath(environment.backend.removeprefix("file://")))
     return tuple(

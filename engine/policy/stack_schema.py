@@ -39,6 +39,7 @@ from engine.policy.fields import (
 )
 from engine.policy.located import Scalar, describe
 from engine.policy.schema import Part
+from engine.policy.shapes import shaped
 
 NAMESPACE = "nodewright"
 _ZONE = r"[a-z]{2}(-[a-z]+)+-\d[a-z]"
@@ -46,6 +47,7 @@ _ZONE_ID = r"[a-z0-9]+-az\d+"
 _BASE64 = re.compile(r"[A-Za-z0-9+/]+={0,2}")
 _CAPACITY_TYPES = (ON_DEMAND, SPOT, RESERVED)
 _PRICED = re.compile(r"[a-z0-9.-]+(/(on-demand|spot|reserved))?")
+_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
 _MANY = 1_000_000
 # Each lane is a stack of its own, and an update of each may run at once on this machine.
 _MOST_LANES = 32
@@ -115,6 +117,22 @@ def _read_priced(value: object, info: ValidationInfo) -> str:
     text = read_text(value, info)
     if not _PRICED.fullmatch(text):
         refuse("bad-value", f"{text[:60]!r} names nothing with a price", "write g5.xlarge/spot, or g5.xlarge")
+    return text
+
+
+@shaped({"type": "string", "not": {"pattern": f"^(?:{_SCHEME.pattern})"}})
+def _read_folder(value: object, info: ValidationInfo) -> str:
+    """A folder's path. Taken for one, a URL would be a folder of that name in the project, which nobody shares."""
+    text = read_text(value, info)
+    scheme = _SCHEME.match(text)
+    if scheme is not None and scheme[1].lower() == "file":
+        refuse("bad-value", f"{text[:80]!r} is a URL, and a folder is meant", f"write {text[scheme.end() :][:80]}")
+    if scheme is not None:
+        refuse(
+            "not-implemented",
+            f"{text[:80]!r} is no folder; documents in {scheme[1]}:// are not implemented yet",
+            "write a folder that all runners share, such as /var/lib/nodewright; see docs/live.md, One store",
+        )
     return text
 
 
@@ -229,7 +247,7 @@ class StackPart(Part):
     node_role_policies: list[Arn] | None = None
     endpoint: Url | None = None
     sandbox: SandboxPart | None = None
-    store: Text = ".nodewright"
+    store: Annotated[str, PlainValidator(_read_folder)] = ".nodewright"
     backend: Text | None = None
     run: RunPart = RunPart()
     lanes: LanesPart = LanesPart()

@@ -170,7 +170,7 @@ def test_a_deployment_runs_without_end_and_a_cron_job_once_by_its_schedule() -> 
     [
         (".nodewright", None, ["/nodewright/.nodewright"], False),
         ("/data/documents", None, ["/data/documents"], True),
-        ("s3://bucket/documents", "s3://bucket/state", [], True),
+        ("/data/documents", "s3://bucket/state", ["/data/documents"], True),
         (".nodewright", "file:///data/pulumi", ["/data/pulumi", "/nodewright/.nodewright"], False),
         ("/data", "file:///data/pulumi", ["/data"], True),
     ],

@@ -181,6 +181,15 @@ def test_one_folder_of_policies_may_be_a_plain_string() -> None:
         ("config:", "config:\n  nodewright:tags: {nodewright.dev/claim: x}", "reserved-tag", "nodewright.dev", ""),
         ("config:", "config:\n  nodewright:sandbox: {seed: 1}", "missing-field", "nodewright:sandbox", ""),
         ("config:", "config:\n  nodewright:nodeRolePolicies: [Admin]", "bad-value", "Admin", "arn:"),
+        (
+            "config:",
+            "config:\n  nodewright:store: s3://bucket/a",
+            "not-implemented",
+            "s3://bucket/a",
+            "all runners share",
+        ),
+        ("config:", "config:\n  nodewright:store: GS://b", "not-implemented", "GS://b", "docs/live.md"),
+        ("config:", "config:\n  nodewright:store: file:///data/nw", "bad-value", "file:///data/nw", "write /data/nw"),
         ("config:", "config:\n  nodewrigth:caps: {}", "no-namespace", "nodewrigth:caps", "nodewright"),
     ],
 )
