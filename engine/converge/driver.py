@@ -10,7 +10,7 @@ from attrs import evolve
 
 from engine.converge import urns
 from engine.converge.changes import Changes, changes_between, foundation_stands, refuse_unrecorded_removals
-from engine.converge.faults import StackMissing
+from engine.converge.faults import StackMissing, lost_stack
 from engine.converge.ground import foundation_digest
 from engine.converge.leftovers import cut_off, gone_already, told_duplicates, told_half_made
 from engine.converge.outcomes import (
@@ -173,7 +173,7 @@ class Converger:
         *,
         refresh: bool,
     ) -> Outcome:
-        state = self._state(instances)
+        state = self._state(document, instances)
         held_before = state.instances_by_claim().keys()
         if refresh and not state.is_empty:
             state = refreshed(self.stack, self.environment, on_progress)
@@ -209,7 +209,7 @@ class Converger:
 
         The first time the CLI reads the stack, since the state's file does not tell whether its secrets can be opened.
         """
-        state = self._state(instances)
+        state = self._state(document, instances)
         if not self._is_known_to_work:
             state = self.stack.exported()
             self._is_known_to_work = True
@@ -253,21 +253,14 @@ class Converger:
         """The ids of the machines that the stack holds; none when it does not exist. Raises Fault."""
         return {one.id for one in self.stack.state().of_type(urns.INSTANCE)} if self.stack.exists() else set()
 
-    def _state(self, instances: Sequence[Instance]) -> StackState:
+    def _state(self, document: DesiredDocument, instances: Sequence[Instance]) -> StackState:
         """The stack's state; a missing stack is made, unless machines say that there was one."""
         try:
             return self.stack.state()
         except StackMissing as missing:
-            alive = [instance.id for instance in instances if instance.is_alive]
+            alive = [instance for instance in instances if instance.is_alive]
             if alive:
-                raise StackMissing(
-                    f"{missing}, but {len(alive)} instance(s) of environment {self.environment.name!r} run",
-                    (
-                        "check that PULUMI_BACKEND_URL, or `backend` in the stack file, names the right backend",
-                        f"if the stack is really lost: nodewright env {self.environment.name} makes an empty one, "
-                        "into which the next up adopts the instances",
-                    ),
-                ) from None
+                raise lost_stack(missing, self.environment.name, document, alive) from None
             self.stack.ensure()
             return self.stack.state()
 

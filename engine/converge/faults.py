@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 from attrs import frozen
 
 from engine.converge.events import plain
 from engine.converge.pulumi_process import Finished
+from engine.model.document import DesiredDocument
 from engine.model.fault import Fault
+from engine.model.node import Instance
 
 _HOLDER = re.compile(r"created by (?P<user>.+?)@(?P<host>\S+) \(pid (?P<pid>\d+)\) at (?P<since>\S+)")
 _SHOWN_LINES = 12
@@ -77,6 +80,32 @@ class StackLocked(Fault):
                 f"if it runs no more: pulumi cancel --yes --stack {stack}, then run again",
             ),
         )
+
+
+def lost_stack(
+    missing: StackMissing, environment: str, document: DesiredDocument, alive: Sequence[Instance]
+) -> StackMissing:
+    """A stack that is missing although machines of its environment run: the backend is a wrong one, or it is lost.
+
+    An empty stack takes in the machines that the document names, and no others: these are nobody's until the document
+    that named them is back.
+    """
+    kept = {claim.name for claim in document.claims} | {record.claim for record in document.removals}
+    unnamed = sum(instance.claim not in kept for instance in alive)
+    if unnamed:
+        what_to_do: tuple[str, ...] = (
+            f"version {document.version} of the desired document does not name {unnamed} of them, and an empty stack "
+            "would not adopt these: first restore the documents (`store` in the stack file)",
+            f"or begin anew: nodewright destroy {environment} terminates them",
+        )
+    else:
+        what_to_do = (
+            f"if the stack is really lost: nodewright env {environment} makes an empty one, into which the next up "
+            "adopts the instances",
+        )
+    check = "check that PULUMI_BACKEND_URL, or `backend` in the stack file, names the right backend"
+    words = f"{missing}, but {len(alive)} instance(s) of environment {environment!r} run"
+    return StackMissing(words, (check, *what_to_do))
 
 
 def fault_of(finished: Finished, stack: str, doing: str) -> Fault:

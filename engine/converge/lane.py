@@ -38,7 +38,7 @@ class LaneConverger(Converger):
         with self._one_at_a_time:
             return tear_down(self.stack, self.environment, document, (), None, on_progress)
 
-    def _state(self, instances: Sequence[Instance]) -> StackState:
+    def _state(self, document: DesiredDocument, instances: Sequence[Instance]) -> StackState:
         """A missing stack is made: the main one, where a wrong backend would show, has been read before."""
         try:
             return self.stack.state()

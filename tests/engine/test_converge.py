@@ -389,8 +389,13 @@ def test_a_missing_stack_is_not_made_anew_while_its_machines_run(world: World, t
     stack = world.converger.stack
     variables = {**stack.cli.variables, "PULUMI_BACKEND_URL": (tmp_path / "elsewhere").as_uri()}
     world.converger.stack = evolve(stack, cli=evolve(stack.cli, variables=variables))
-    with pytest.raises(StackMissing, match=r"1 instance"):
+    with pytest.raises(StackMissing, match=r"1 instance") as of_the_stack_alone:
         world.converge(document)
+    assert "makes an empty one" in of_the_stack_alone.value.hints[-1]
+    # With the documents lost as well, an empty stack would leave the machine to nobody.
+    with pytest.raises(StackMissing, match=r"1 instance") as of_both:
+        world.converge(world.document())
+    assert "restore the documents" in of_both.value.hints[1]
     # Made on a person's word, it takes the machine over.
     world.converger.ensure_stack()
 
