@@ -18,6 +18,7 @@ from engine.model.fault import Fault
 from engine.model.plan import Plan
 from engine.model.pod import Pod
 from engine.model.policy import Policy
+from engine.model.rule import Enforcement, Guardrail
 from engine.model.snapshot import Snapshot
 from engine.policy.findings import did_you_mean
 from engine.reconcile import passes
@@ -35,6 +36,15 @@ class Asked:
     @cached_property
     def plan(self) -> Plan:
         return decide(self.snapshot, self.policy, self.catalog, self.environment)
+
+    @cached_property
+    def unguarded(self) -> Plan:
+        """The plan that guardrails are asked about first, when nothing that they block has been left out of it."""
+        rules = tuple(
+            evolve(rule, enforcement=Enforcement.AUDIT) if isinstance(rule, Guardrail) else rule
+            for rule in self.policy.rules
+        )
+        return decide(self.snapshot, evolve(self.policy, rules=rules), self.catalog, self.environment)
 
     @cached_property
     def seen(self) -> Seen:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from engine.decide.offered import Offered, is_placeable
 from engine.model.claim import Claim
+from engine.model.constraint import Requirement
 from engine.model.diagnostic import InvalidInput
 from engine.model.fault import Fault
 from engine.model.plan import LimitUse, Verdict, VerdictOutcome
@@ -48,13 +49,14 @@ def explain_rule(asked: Asked, name: str, workspace: Workspace) -> RuleExplanati
         environment=asked.environment.name,
         at=asked.snapshot.taken_at,
         in_force=tuple(_in_force(workspace, name)),
+        settings=_settings(rule),
         expressions=_expressions(rule),
         matches=_matches(asked, rule, pods, pools, offered),
         node_pools=pools,
         errors=errors,
         sample=sample,
         now=tuple(_now(asked, rule, pods, offered, verdict)),
-        said=tuple(_observed(asked, rule)),
+        said=tuple(_observed(asked, rule, verdict)),
         budgets=explain_budget(asked.policy, asked.environment, name, None, asked.snapshot) if is_budget else (),
     )
 
@@ -81,6 +83,41 @@ def _expressions(rule: AnyRule) -> dict[str, str]:
     conditions = {f"matchConditions[{each.name}]": each.expression.text.strip() for each in rule.match_conditions}
     variables = {f"variables.{each.name}": each.expression.text.strip() for each in rule.variables}
     return {**conditions, **variables, **{part: text.text.strip() for part, text, _ in expressions_of(rule)}}
+
+
+def _settings(rule: AnyRule) -> dict[str, str]:
+    """What of the rule is no CEL, by its YAML field, as far as it says anything."""
+    match = rule.match
+    told = {
+        "match.nodePools": ", ".join(match.node_pools),
+        "match.nodePools.selector": _selector(match.node_pool_labels),
+        "match.pods.namespaces": ", ".join(match.namespaces),
+        "match.pods.selector": _selector(match.pod_labels),
+        **_settings_of_its_kind(rule),
+    }
+    return {field: text for field, text in told.items() if text}
+
+
+def _settings_of_its_kind(rule: AnyRule) -> dict[str, str]:
+    match rule:
+        case RequirementRule():
+            return {"weight": f"{rule.weight:g}"} if rule.prefer is not None else {}
+        case LimitRule():
+            return {"resource": rule.resource.value}
+        case DisruptionBudget():
+            outside = "block" if rule.blocks_outside else "ignore"
+            return {
+                "reasons": ", ".join(each.value for each in rule.reasons),
+                "windows": ", ".join(rule.windows),
+                "outside": outside if rule.windows else "",
+            }
+        case Guardrail():
+            return {"blocks": ", ".join(each.value for each in rule.blocks)}
+
+
+def _selector(labels: Sequence[Requirement]) -> str:
+    """``team In vision and canary DoesNotExist``."""
+    return " and ".join(" ".join((each.key, each.operator.value, ",".join(each.values))).rstrip() for each in labels)
 
 
 def _matches(
@@ -145,9 +182,14 @@ def _held(offered: Offered, pod_class: PodClass, state: PoolState) -> Sequence[K
     return () if is_closed else offered.holding(pod_class, state.pool.name)
 
 
-def _observed(asked: Asked, rule: AnyRule) -> Iterator[RuleSaid]:
-    """Of a guardrail, the values that it comes to for the plan of this moment."""
+def _observed(asked: Asked, rule: AnyRule, verdict: Verdict | None) -> Iterator[RuleSaid]:
+    """Of a guardrail, the values that its verdict comes from.
+
+    What it blocks is not in the pass's plan any more, so there it may well hold: those values would explain nothing.
+    """
     if isinstance(rule, Guardrail):
         guardrails = Guardrails(bundle_of(asked.policy), asked.policy, asked.environment, asked.snapshot)
-        answer, observed = guardrails.observe(asked.plan, rule.name)
-        yield RuleSaid(rule.name, rule.enforcement, "the plan", answer_words(answer), steps=steps_of(observed))
+        about, (answer, observed) = "the plan", guardrails.observe(asked.plan, rule.name)
+        if verdict is not None and verdict.blocked and answer.value is True:
+            about, (answer, observed) = "the plan without guardrails", guardrails.observe(asked.unguarded, rule.name)
+        yield RuleSaid(rule.name, rule.enforcement, about, answer_words(answer), steps=steps_of(observed))

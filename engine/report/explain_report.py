@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import datetime
 
-from attrs import frozen
+from attrs import Factory, frozen
 
 from engine.disruption.explained import BudgetExplanation
 from engine.model.rule import Enforcement, ParameterValue, RuleKind
@@ -85,7 +85,10 @@ class InForce:
 
 @frozen
 class RuleExplanation:
-    """``matches`` are counts by what is counted; ``now`` what it does at this moment, each a sentence."""
+    """``settings`` and ``expressions`` are the rule's fields, by their YAML names: those without CEL and those with it.
+
+    ``matches`` are counts by what is counted; ``now`` what it does at this moment, each a sentence.
+    """
 
     rule: str
     kind: RuleKind
@@ -102,6 +105,7 @@ class RuleExplanation:
     now: tuple[str, ...] = ()
     said: tuple[RuleSaid, ...] = ()
     budgets: tuple[BudgetExplanation, ...] = ()
+    settings: Mapping[str, str] = Factory(dict)
 
 
 Explanation = PodExplanation | NodeExplanation | RuleExplanation

@@ -74,7 +74,7 @@ def _node(node: NodeExplanation) -> Iterator[RenderableType]:
 def _rule(rule: RuleExplanation) -> Iterator[RenderableType]:
     yield heading(f"{rule.kind.value} {rule.rule}", rule.place)
     yield Text(rule.message)
-    for name, text in rule.expressions.items():
+    for name, text in (*rule.settings.items(), *rule.expressions.items()):
         yield indented(Text.assemble((f"{name}: ", "dim"), " ".join(text.split())))
     yield Text("")
     rows = table("environment", "enforcement", "~params")

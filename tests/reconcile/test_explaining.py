@@ -146,6 +146,30 @@ def test_a_guardrail_tells_its_verdict_and_the_values_of_the_plan(moment: Asked,
     assert said.steps == (Step("plan.launchCount <= 2", "2 <= 2", "true"),)
 
 
+def test_a_guardrail_that_blocks_is_told_with_the_values_of_the_plan_that_it_blocked(
+    tmp_path: Path,
+) -> None:
+    made = repository(tmp_path / "project", size=SIZE_GUARDRAIL)
+    moment = seen(Workspace(made.root), *replicas(3))
+    found = explain_rule(moment, "plan-size", Workspace(made.root))
+    [said] = found.said
+    assert found.now == ("violated, and blocks add: too many nodes at once",)
+    assert said.about == "the plan without guardrails"
+    assert said.steps == (Step("plan.launchCount <= 2", "3 <= 2", "false"),)
+    assert moment.plan.launches == ()
+
+
+def test_what_of_a_rule_is_no_cel_is_told_too(moment: Asked, workspace: Workspace) -> None:
+    told = {
+        name: dict(explain_rule(moment, name, workspace).settings) for name in ("gold-memory", "plan-size", "quiet")
+    }
+    assert told == {
+        "gold-memory": {"match.pods.selector": "tier In gold"},
+        "plan-size": {"blocks": "add"},
+        "quiet": {"reasons": "Empty"},
+    }
+
+
 def a_node(*rules: object, **more: object) -> tuple[Asked, str]:
     """One empty node of a pool that would let it go at once, but for these rules."""
     world = World(policy_of(node_pool(), rules=rules, **more), [pod("llm", gpu=1)])
