@@ -102,6 +102,8 @@ def _forbids(each: PoolRefusal) -> bool:
 
 def _verdict(effect: RuleEffect) -> Verdict:
     rule = effect.rule
+    # A preference keeps nobody from anything; where it errs it only scores nothing.
+    bars = rule.require is not None
     return Verdict(
         rule=rule.name,
         kind=rule.kind,
@@ -109,6 +111,6 @@ def _verdict(effect: RuleEffect) -> Verdict:
         outcome=VerdictOutcome.ERROR if effect.errors else VerdictOutcome.VIOLATED,
         message=rule.message,
         error=effect.sample,
-        pods=effect.pods,
-        types=effect.types,
+        pods=effect.pods if bars else 0,
+        types=effect.types if bars else 0,
     )

@@ -134,7 +134,7 @@ class VerdictOutcome(str, Enum):
 class Verdict:
     """A rule's word on the plan. ``message`` is the rule's, empty where it holds; ``error`` what it came to without an
     answer. ``blocked`` is what was left out of the plan on its account; ``()`` for a rule that only warns or counts.
-    ``pods`` and ``types`` are a requirement rule's: how many waiting pods it keeps, or would keep, from how many
+    ``pods`` and ``types`` are a ``require``'s: how many waiting pods it keeps, or would keep, from how many
     instance types in all, or could not judge.
     """
 

@@ -220,7 +220,8 @@ def _outside_window(reason: OutsideWindow, now: datetime) -> str:
 
 
 def next_best_words(chosen: str, lost: Iterable[LostOffering]) -> str:
-    """The next best that is another type or capacity type: ``+0.2060 g5.2xlarge``; else the next best zone.
+    """The next best that is another type or capacity type: ``+0.2060 g5.2xlarge``; else the next best zone. It is
+    cheaper, ``-0.2060 g5.2xlarge``, where a rule prefers what was chosen.
 
     ``chosen`` and the lost ones are offering keys, TYPE/ZONE/CAPACITY-TYPE.
     """
@@ -232,14 +233,16 @@ def next_best_words(chosen: str, lost: Iterable[LostOffering]) -> str:
             theirs for theirs, ours in ((other_kind, kind), (other_capacity_type, capacity_type)) if theirs != ours
         ]
         if differences:
-            return f"+{_bare(each)} {' '.join(differences)}"
+            return f"{_extra(each)} {' '.join(differences)}"
         if other_zone != zone and not only_zone:
-            only_zone = f"+{_bare(each)} {other_zone}"
+            only_zone = f"{_extra(each)} {other_zone}"
     return only_zone
 
 
-def _bare(lost: LostOffering) -> str:
-    return str(lost.extra_usd_per_hour).removesuffix("/h").replace("$", "")
+def _extra(lost: LostOffering) -> str:
+    extra = lost.extra_usd_per_hour
+    sign = "" if extra.micros < 0 else "+"
+    return f"{sign}{extra}".removesuffix("/h").replace("$", "")
 
 
 def counted(count: int, noun: str) -> str:
@@ -330,7 +333,8 @@ def _ceiling_reached(refusal: CeilingReached) -> str:
         ceiling_words(resource, amount) for amount in (refusal.used + refusal.planned, refusal.limit, refusal.needed)
     )
     if refusal.error:
-        told = f"limit rule {refusal.rule} cannot be evaluated for {refusal.group}, so nothing is added"
+        of = f" for {refusal.group}" if refusal.group else ""
+        told = f"limit rule {refusal.rule} cannot be evaluated{of}, so nothing is added"
         return f"{told} to {taken} {CEILING_UNITS[resource]}: {refusal.error}"
     by = f" by {refusal.group}" if refusal.group else ""
     return f"limit rule {refusal.rule}: {taken} of {limit} {CEILING_UNITS[resource]}{by}, this needs {needed} more"

@@ -103,6 +103,15 @@ def test_preferences_sum_and_price_breaks_ties(engine: str) -> None:
     assert types(planned(engine, big, most)) == ["g5.12xlarge"]
 
 
+@pytest.mark.parametrize("enforcement", [Enforcement.DENY, Enforcement.AUDIT])
+def test_a_preference_that_errs_is_not_told_to_keep_pods_from_types(engine: str, enforcement: Enforcement) -> None:
+    plan = planned(engine, rule("odd", prefer="double(instanceType.vcpus)", enforcement=enforcement))
+    assert types(plan) == ["g5.xlarge"]
+    (verdict,) = plan.verdicts
+    assert (verdict.outcome, verdict.pods, verdict.types) == (VerdictOutcome.ERROR, 0, 0)
+    assert verdict.error.endswith(", which is not between 0.0 and 1.0")
+
+
 def test_the_refusal_names_the_rule_and_tells_its_message_of_each_pod(engine: str) -> None:
     none = rule("none", "instanceType.gpuMemoryGiB > 1000", told='pod.name + " gets no " + instanceType.name')
     plan = planned(engine, none, pods=(tiered("a"), tiered("b")))

@@ -235,6 +235,11 @@ def test_the_next_best_is_told_by_what_sets_it_apart(offerings: list[tuple[str, 
     assert next_best_words("g5.xlarge/us-east-1a/spot", lost(*offerings)) == words
 
 
+def test_a_next_best_that_a_rule_likes_less_may_be_cheaper() -> None:
+    cheaper = LostOffering("g4dn.2xlarge/us-east-1a/spot", usd("0.3"), usd("0.3") - usd("0.7294"))
+    assert next_best_words("g5.xlarge/us-east-1a/spot", [cheaper]) == "-0.4294 g4dn.2xlarge"
+
+
 def test_amounts_are_written_for_people() -> None:
     assert [counted(1, "pod"), counted(1200, "pod"), counted(2, "capacity")] == ["1 pod", "1,200 pods", "2 capacities"]
     assert [signed(usd("1.2")), signed(usd("1") - usd("2.5")), signed(usd("0"))] == [
