@@ -15,6 +15,8 @@ from engine.policy.located import Fields, Items, Located, Place, Scalar, Source,
 MAX_FILE_BYTES = 4 * 2**20
 _MAX_DEPTH = 64
 _MAX_ALIASED_PARTS = 50_000
+# As in: require: 'gold' in params.tiers
+_QUOTED_AT_ITS_BEGIN = re.compile(r"""\s*(?:- +)?[\w.-]+: +(?:'[^']*'|"[^"]*") *[^\s#,}\]]""")
 _LINE_BREAK = re.compile("\r\n|[\n\r\x85\u2028\u2029]")
 _UNPRINTABLE = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _DECIMAL = re.compile(r"[-+]?(0|[1-9][0-9_]*)")
@@ -97,6 +99,8 @@ def _syntax_hint(problem: str, line: str) -> str:
         return "YAML indents with spaces, never with tabs"
     if "mapping values are not allowed" in problem:
         return "quote a value that has a colon in it, and check the indentation of this line and the one above"
+    if _QUOTED_AT_ITS_BEGIN.match(line):
+        return "YAML ends the value with its second quote; put the whole expression in quotes of the other kind"
     if "block end" in problem or "block mapping" in problem:
         return "check the indentation of this line and the ones above it"
     return ""
@@ -189,7 +193,8 @@ class _Composer:
         tag = event.tag
         if tag is not None and tag != "!" and tag not in _SAFE_TAGS:
             shown = tag.removeprefix(_TAG)
-            raise _Refused("unsafe-tag", f"the YAML tag {shown!r} is not read", place, "remove it; write plain values")
+            hint = "remove it, and write plain values; where an expression begins with !, quote all of it"
+            raise _Refused("unsafe-tag", f"the YAML tag {shown!r} is not read", place, hint)
 
     def _scalar(self, event: Any, place: Place) -> Scalar:
         tag = event.tag

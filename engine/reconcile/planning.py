@@ -56,6 +56,8 @@ def read_snapshot(file: Path) -> Snapshot:
     try:
         return from_json(Snapshot, file.read_bytes())
     except OSError as error:
-        raise Fault(f"{file} cannot be read: {error.strerror}", "nodewright snapshot ENV > FILE writes one") from None
+        raise Fault(
+            f"{file} cannot be read: {error.strerror}", "nodewright snapshot ENV --file FILE writes one"
+        ) from None
     except UnreadableValue as unreadable:
-        raise Fault(f"{file} is no snapshot: {unreadable}", "nodewright snapshot ENV > FILE writes one") from None
+        raise Fault(f"{file} is no snapshot: {unreadable}", "nodewright snapshot ENV --file FILE writes one") from None

@@ -236,12 +236,20 @@ def environment_sentence(environment: EnvironmentDifference) -> str:
     told = [f"{note[0].upper()}{note[1:]}." for note in environment.notes]
     rows = calendar_rows(environment.calendar)
     if rows:
-        shown = [
-            f"{row.node_pool}, {row.allowed.base} → {row.allowed.head} for {format_duration(row.lasts)}"
-            for row in rows[:_ROWS_TOLD]
-        ]
-        told.append(f"Over a week, other numbers of nodes may be disrupted: {examples(shown, shown=_ROWS_TOLD)}.")
+        told.append(f"Over a week, other numbers of nodes may be disrupted: {_calendar_words(rows)}.")
     return " ".join(told)
+
+
+def _calendar_words(rows: Sequence[CalendarRow]) -> str:
+    """Each pool's longest before any pool's next, so that a pool with many changes hides none of the others."""
+    longest = {row.node_pool: row for row in reversed(rows)}
+    ordered = sorted(rows, key=lambda row: row is not longest[row.node_pool])
+    shown = [
+        f"{row.node_pool}: {row.allowed.base} → {row.allowed.head} for {format_duration(row.lasts)}"
+        for row in ordered[:_ROWS_TOLD]
+    ]
+    rest = len(ordered) - len(shown)
+    return "; ".join(shown) + (f"; and {rest:,} more" if rest else "")
 
 
 def _amount(resource: str, amount: int | None) -> str:

@@ -333,8 +333,8 @@ def _ceiling_reached(refusal: CeilingReached) -> str:
         ceiling_words(resource, amount) for amount in (refusal.used + refusal.planned, refusal.limit, refusal.needed)
     )
     if refusal.error:
-        of = f" for {refusal.group}" if refusal.group else ""
-        told = f"limit rule {refusal.rule} cannot be evaluated{of}, so nothing is added"
+        whose = f" for {refusal.group}" if refusal.group else ""
+        told = f"limit rule {refusal.rule} cannot be evaluated{whose}, so nothing is added"
         return f"{told} to {taken} {CEILING_UNITS[resource]}: {refusal.error}"
     by = f" by {refusal.group}" if refusal.group else ""
     return f"limit rule {refusal.rule}: {taken} of {limit} {CEILING_UNITS[resource]}{by}, this needs {needed} more"

@@ -46,6 +46,24 @@ def test_broken_yaml_is_told_at_its_place(content: bytes, told: tuple[str, int, 
     assert read(content)[1] == [told]
 
 
+@pytest.mark.parametrize(
+    ("content", "hint"),
+    [
+        (b"require: 'gold' in params.tiers\nmessage: m\n", "whole expression in quotes of the other kind"),
+        (b"x:\n  - require: \"a\" == 'a'\n    message: m\n", "whole expression in quotes of the other kind"),
+        (b"require: !instanceType.nvlink\n", "an expression begins with !, quote all of it"),
+        (b"require: pod.gpus > 0 ? 'a' : 'b'\n", "quote a value that has a colon in it"),
+    ],
+)
+def test_an_expression_that_yaml_takes_for_something_else_gets_a_hint_how_to_quote_it(
+    content: bytes, hint: str
+) -> None:
+    findings = Findings()
+    read_documents("f.yaml", content, findings)
+    [told] = findings.in_file_order
+    assert hint in told.hint
+
+
 def test_a_tab_gets_a_hint_about_spaces() -> None:
     findings = Findings()
     read_documents("f.yaml", b"a:\n\t- b\n", findings)

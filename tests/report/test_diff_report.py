@@ -32,7 +32,7 @@ from engine.report.diff_report import (
 from engine.report.diff_report_json import diff_json
 from engine.report.diff_report_markdown import MOST_CHARACTERS, diff_markdown
 from engine.report.diff_report_text import render_difference
-from engine.report.diff_report_words import calendar_rows
+from engine.report.diff_report_words import calendar_rows, environment_sentence
 from tests.builders import NOON, minutes, usd
 from tests.report.golden_text import assert_golden, printed
 
@@ -207,3 +207,15 @@ def test_intervals_that_change_alike_are_one_row_with_their_sum() -> None:
     assert (first.allowed, first.lasts) == (fewer, minutes(270))
     assert first.when == ("Mon 12:00 to 13:30", "Tue 12:00 to 13:30", "Thu 12:00 to 13:30")
     assert second.when == ("Mon 11:00 to 12:00",)
+
+
+def test_a_pool_with_many_changes_hides_no_other_pool_in_the_sentence() -> None:
+    changes = [
+        CalendarChange("core", "Empty", NOON + minutes(60 * n), NOON + minutes(60 * n + 30), Both("1", f"{n}"))
+        for n in range(2, 6)
+    ] + [CalendarChange("elastic", "Empty", NOON, NOON + minutes(20), Both("1 at once", "2 at once"))]
+
+    told = environment_sentence(EnvironmentDifference("test", calendar=tuple(changes)))
+
+    assert "elastic: 1 at once → 2 at once for 20m; " in told
+    assert told.endswith("; and 2 more.")

@@ -134,6 +134,10 @@ REFUSALS: list[tuple[Refusal, str]] = [
         "limit rule team-gpus cannot be evaluated for vision, so nothing is added to 8 GPUs: no such key: tier",
     ),
     (
+        CeilingReached("team-gpus", "", LimitedResource.GPUS, 38, 38, 0, 1, error='there is no key "team"'),
+        'limit rule team-gpus cannot be evaluated, so nothing is added to 38 GPUs: there is no key "team"',
+    ),
+    (
         GuardrailBlocks("spend", "plan costs 120.00 an hour, cap 100.00"),
         "guardrail spend does not let the plan through: plan costs 120.00 an hour, cap 100.00",
     ),

@@ -125,7 +125,8 @@ class RuleFiles:
         for key, rule, parameter in _named_in(environment):
             position = stack_position(environment, key)
             if rule not in declared:
-                if rule not in self._unread_rules:
+                # Its parameters would only say the same again.
+                if parameter is None and rule not in self._unread_rules:
                     message = f"nodewright:{key.partition('[')[0]} names the rule {rule}, which no policy file defines"
                     self._findings.error(position, "unknown-rule", message, did_you_mean(rule, declared))
             elif parameter is not None and parameter not in declared[rule]:

@@ -86,6 +86,7 @@ def test_a_stack_names_the_engine() -> None:
         ("  nodewright:params: {gold-on-nvlink: {minMemory: true}}\n", "11:51 param-type"),
         ("  nodewright:params: {gold-on-nvlink: {minMemroy: 80}}\n", "11:51 unknown-param"),
         ("  nodewright:params: {gold-on-nvlnk: {}}\n", "11:23 unknown-rule"),
+        ("  nodewright:params: {gold-on-nvlnk: {minMemory: 80}}\n", "11:23 unknown-rule"),
         ("  nodewright:enforcement: {gold: warn}\n", "11:28 unknown-rule"),
     ],
 )
