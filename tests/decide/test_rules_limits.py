@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from attrs import evolve
 
 from engine.model import labels as keys
@@ -10,6 +11,7 @@ from engine.model.pod import Pod
 from engine.model.policy import NodePool
 from engine.model.refusal import CeilingReached, LimitReached
 from engine.model.rule import ActionClass, AnyRule, LimitedResource
+from engine.policy.rules.ceilings import Amount, base_amount
 from tests.builders import minutes, node, node_pool, pod, requirement, usd
 from tests.decide.rule_values import AUDIT, GPUS, NO_INT, NODES, USD, WARN, limit, of_team
 from tests.decide.world import World, policy
@@ -240,3 +242,10 @@ def test_an_infinite_ceiling_is_an_error() -> None:
     plan = world(limit('nodePool.name == "gpu" ? 1.0 / 0.0 : 1.0', USD), pods=one_gpu(2)).decide()
     assert not plan.launches
     assert plan.verdicts[0].outcome is VerdictOutcome.ERROR
+
+
+@pytest.mark.parametrize(
+    ("resource", "value"), [(LimitedResource.USD_PER_HOUR, 1.0e300), (LimitedResource.CPU, 2**63 - 1)]
+)
+def test_a_ceiling_beyond_64_bits_is_as_high_as_they_hold(resource: LimitedResource, value: float) -> None:
+    assert base_amount(resource, value) == Amount(2**63 - 1)

@@ -6,6 +6,7 @@ An error is never taken for a number, nor for a group: who asks has to hold stil
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Hashable, Iterable, Mapping
 from decimal import ROUND_FLOOR, Decimal
 from functools import cached_property
@@ -141,12 +142,13 @@ class LimitRules:
 
 
 def base_amount(resource: LimitedResource, value: object) -> Amount:
-    """A ceiling as a rule gives it, in base units: less than nothing is nothing, and infinity is an error."""
+    """A ceiling as a rule gives it, in base units: less than nothing is nothing, infinity is an error, and more than 64
+    bits hold is no more than that."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
         return Amount(0, f"it came to {value!r}, which is no amount")
     # A price is a decimal that binary cannot hold: 4.35 means 4350000 millionths.
     exact = Decimal(str(value)) * _IN_BASE_UNITS.get(resource, 1)
-    return Amount(max(0, int(exact.to_integral_value(ROUND_FLOOR))))
+    return Amount(min(max(0, int(exact.to_integral_value(ROUND_FLOOR))), sys.maxsize))
 
 
 def _variables(program: Program) -> frozenset[str]:
