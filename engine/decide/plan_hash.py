@@ -1,8 +1,9 @@
 """What a plan does, as one digest.
 
-Not when it was decided, nor what it remembers: so a plan that is made again of an unchanged world has the hash that was
-reviewed. The claims that stay are covered by the version and the hash of the document that holds them, and not looked
-at one by one: nothing else is ever published under that version.
+Not when it was decided, nor what it remembers, nor since when a machine may leave, which for some causes is the moment
+of the plan: so a plan that is made again of an unchanged world has the hash that was reviewed. The claims that stay are
+covered by the version and the hash of the document that holds them, and not looked at one by one: nothing else is ever
+published under that version.
 """
 
 from __future__ import annotations
@@ -13,12 +14,12 @@ from datetime import UTC, datetime
 from attrs import evolve, fields
 
 from engine.model.canonical import canonical_json, digest
-from engine.model.document import DesiredDocument
+from engine.model.document import DesiredDocument, RemovalRecord
 from engine.model.plan import Kept, Plan
 from engine.model.refusal import StayReason
 
 _NO_TIME = datetime(1970, 1, 1, tzinfo=UTC)
-_APART = frozenset({"decided_at", "document", "hash", "kept", "launches", "ledger"})
+_APART = frozenset({"decided_at", "document", "hash", "kept", "launches", "ledger", "removals"})
 
 
 def sealed(plan: Plan, published: DesiredDocument | None) -> Plan:
@@ -31,10 +32,15 @@ def sealed(plan: Plan, published: DesiredDocument | None) -> Plan:
             "foundation": plan.document.foundation if is_new else (),
             "kept": tuple(_stays(plan.kept)),
             "launches": tuple(evolve(each, claim=evolve(each.claim, created_at=_NO_TIME)) for each in plan.launches),
-            "records": plan.document.removals if is_new else (),
+            "records": tuple(map(_timeless, plan.document.removals)) if is_new else (),
+            "removals": tuple(evolve(each, record=_timeless(each.record)) for each in plan.removals),
         }
     )
     return evolve(plan, hash=content, document=evolve(plan.document, plan_hash=content) if is_new else plan.document)
+
+
+def _timeless(record: RemovalRecord) -> RemovalRecord:
+    return evolve(record, since=_NO_TIME)
 
 
 def _stays(kept: tuple[Kept, ...]) -> Iterator[str]:

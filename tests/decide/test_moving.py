@@ -62,6 +62,27 @@ def test_a_pod_on_a_marked_node_is_asked_to_leave_for_an_empty_one_which_stays_f
     assert [kept.reason for kept in later.kept if kept.claim == spare(one)] == [InUse(pods=0, planned=1)]
 
 
+def test_a_node_that_waits_for_a_pod_to_leave_is_the_same_plan_at_each_pass() -> None:
+    one = world()
+    # The second pass takes up the clocks that the first began.
+    plans = []
+    for _ in range(3):
+        plans.append(one.decide())
+        one.ledger = plans[-1].ledger
+        one.now += minutes(1)
+    assert [asked(plan) for plan in plans] == [["llm-0"]] * 3
+    assert plans[1].removals != plans[2].removals, "the time of the cause is another"
+    assert plans[1].hash == plans[2].hash
+
+
+def test_another_pod_that_is_asked_to_leave_is_another_plan() -> None:
+    one, other = world(), world()
+    changed(other, evolve(first(other), key=evolve(first(other).key, name="llm-00")))
+    del other.pods[first(one).key]
+    assert asked(other.decide()) == ["llm-00"]
+    assert one.decide().hash != other.decide().hash
+
+
 def test_once_it_has_left_the_marked_machine_goes_and_nothing_is_bought() -> None:
     one = world()
     one.turn(minutes(0))
