@@ -22,6 +22,9 @@ class EvictionStatus(str, Enum):
     FAILED = "failed"
 
 
+_REFUSALS = frozenset({EvictionStatus.REFUSED_BY_BUDGET, EvictionStatus.SEVERAL_BUDGETS, EvictionStatus.FAILED})
+
+
 @frozen
 class Eviction:
     """One pod's answer; ``message`` is the API server's own, empty where nothing went wrong."""
@@ -29,3 +32,15 @@ class Eviction:
     pod: PodKey
     status: EvictionStatus
     message: str = ""
+
+    @property
+    def is_refused(self) -> bool:
+        return self.status in _REFUSALS
+
+
+@frozen
+class RefusedEviction:
+    """A pod that stays on a node that is to leave; ``answer`` is the first of its kind, whatever numbers it names."""
+
+    node: str
+    answer: Eviction

@@ -25,6 +25,8 @@ class EventReason(str, Enum):
     BRING_UPS_FAILED = "BringUpsFailed"
     FOUNDATION_BUSY = "FoundationBusy"
     EVICTED = "Evicted"
+    # On pods and nodes.
+    FAILED_DRAINING = "FailedDraining"
     # On nodes.
     DISRUPTION_TERMINATING = "DisruptionTerminating"
     DISRUPTION_BLOCKED = "DisruptionBlocked"

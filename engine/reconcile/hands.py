@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import nullcontext, suppress
 from functools import partial
 from queue import Empty, SimpleQueue
 
-from attrs import evolve, frozen
+from attrs import frozen
 
+from engine.model.eviction import Eviction
 from engine.model.fault import Fault
 from engine.model.plan import Nomination, Plan, RemovalPhase
 from engine.model.pod import PodKey
@@ -22,6 +24,8 @@ _AGAIN_SECONDS = 5.0
 # So many faults in a row are the API server's, not an object's.
 _MOST_FAULTS = 3
 _NOMINATIONS = "nominations"
+
+Answered = Callable[[tuple[str, tuple[Eviction, ...]]], None]
 
 
 @frozen
@@ -54,18 +58,26 @@ def chores_of(plan: Plan, snapshot: Snapshot) -> Chores:
     )
 
 
+@frozen
+class Done:
+    """What went wrong, each with its subject, and what was answered for each node's pods that were asked to leave."""
+
+    faults: tuple[tuple[str, Fault], ...] = ()
+    answers: tuple[tuple[str, tuple[Eviction, ...]], ...] = ()
+
+
 class Hands:
     """Works in the background, one set of chores at a time. ``wake`` is called when it is done."""
 
     def __init__(self, host: Host, wake: Work) -> None:
         self._host, self._wake = host, wake
-        self._faults: SimpleQueue[tuple[tuple[str, Fault], ...]] = SimpleQueue()
+        self._ended: SimpleQueue[Done] = SimpleQueue()
         self._done_at: dict[object, float] = {}
         self.is_busy = False
 
     @property
     def has_ended(self) -> bool:
-        return not self._faults.empty()
+        return not self._ended.empty()
 
     def due(self, chores: Chores) -> Chores:
         """Those that were not done a moment ago."""
@@ -84,25 +96,26 @@ class Hands:
         self._done_at |= dict.fromkeys((*map(_named, chores.registrations), *chores.nominations, *chores.marks), at)
         self._host.start("cluster", lambda: self._work(chores, ports))
 
-    def ended(self) -> tuple[tuple[str, Fault], ...] | None:
-        """What went wrong, each with its subject, once the chores are done; None before."""
+    def ended(self) -> Done | None:
+        """What came of the chores, once they are done; None before."""
         try:
-            faults = self._faults.get_nowait()
+            ended = self._ended.get_nowait()
         except Empty:
             return None
         self.is_busy = False
-        return faults
+        return ended
 
     def _work(self, chores: Chores, ports: Ports) -> None:
         faults: list[tuple[str, Fault]] = []
-        for subject, work in _steps(chores, ports):
+        answers: list[tuple[str, tuple[Eviction, ...]]] = []
+        for subject, work in (*_steps(chores, ports), *_drains(chores, ports, answers.append)):
             try:
                 work()
             except Exception as error:
                 faults.append((subject, as_fault(error)))
                 if len(faults) >= _MOST_FAULTS:
                     break
-        self._faults.put(tuple(faults))
+        self._ended.put(Done(tuple(faults), tuple(answers)))
         self._wake()
 
 
@@ -111,7 +124,7 @@ def _named(registration: Registration) -> object:
 
 
 def _steps(chores: Chores, ports: Ports) -> list[tuple[str, Work]]:
-    """In the order in which pods gain by them.
+    """In the order in which pods gain by them; marks apart.
 
     A pod that is tried in vain while its node is closed loses its nomination, so each new node is opened right after
     its own pods are told, node by node.
@@ -124,8 +137,11 @@ def _steps(chores: Chores, ports: Ports) -> list[tuple[str, Work]]:
         if own:
             steps.append((_NOMINATIONS, partial(_nominate, ports, own)))
         steps.append((f"node {each.node}", partial(register, ports, each)))
-    steps += [(f"node {name}", partial(_drain, ports, name, pods)) for name, pods in chores.marks]
     return steps
+
+
+def _drains(chores: Chores, ports: Ports, answered: Answered) -> list[tuple[str, Work]]:
+    return [(f"node {name}", partial(_drain, ports, name, pods, answered)) for name, pods in chores.marks]
 
 
 def register(ports: Ports, registration: Registration) -> None:
@@ -144,7 +160,7 @@ def register(ports: Ports, registration: Registration) -> None:
 
 def nominate_and_register(ports: Ports, chores: Chores) -> None:
     """Both for a pass that waits for it. Raises Fault when a node cannot be registered; pods bind untold as well."""
-    for subject, step in _steps(evolve(chores, marks=()), ports):
+    for subject, step in _steps(chores, ports):
         with suppress(Fault) if subject == _NOMINATIONS else nullcontext():
             step()
 
@@ -157,6 +173,6 @@ def _nominate(ports: Ports, nominations: tuple[Nomination, ...]) -> None:
             raise Fault(f"pods are not nominated to their nodes: {refusal}", "kube-scheduler binds them by itself")
 
 
-def _drain(ports: Ports, node: str, pods: tuple[PodKey, ...]) -> None:
+def _drain(ports: Ports, node: str, pods: tuple[PodKey, ...], answered: Answered) -> None:
     if ports.drainer.mark(node):
-        ports.drainer.evict(pods)
+        answered((node, ports.drainer.evict(pods)))

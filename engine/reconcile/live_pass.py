@@ -87,7 +87,15 @@ class LivePass:
         self._tell_pause(ports, paused)
         self._tell_problems(ports, snapshot)
         report = report_of(
-            pass_id, started_at, snapshot, plan, result, words=paused, seconds=watch.seconds, total_seconds=watch.total
+            pass_id,
+            started_at,
+            snapshot,
+            plan,
+            result,
+            words=paused,
+            seconds=watch.seconds,
+            total_seconds=watch.total,
+            refused_evictions=self._works.refused_evictions.standing(),
         )
         self._observer.decided(snapshot, plan, report)
         return Looked(report, plan)

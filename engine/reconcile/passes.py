@@ -12,6 +12,7 @@ from engine.decide import decide
 from engine.model import labels as keys
 from engine.model.document import DesiredDocument
 from engine.model.environment import NetworkMode
+from engine.model.eviction import RefusedEviction
 from engine.model.fault import Fault
 from engine.model.ledger import Ledger
 from engine.model.outcome import ClaimOutcome, Outcome, OutcomeStatus
@@ -21,6 +22,7 @@ from engine.reconcile.hands import chores_of, nominate_and_register
 from engine.reconcile.lanes import converge_lanes
 from engine.reconcile.one_writer import sole_writer
 from engine.reconcile.ports import OnEvent, Ports, Tell
+from engine.reconcile.refused_evictions import refusal_line
 from engine.reconcile.settledness import unsettled_lanes
 
 # Somebody who publishes more often than that while we look is waited for by the next look.
@@ -152,7 +154,7 @@ def apply(ports: Ports, proposal: Proposal, tell: Tell, on_progress: OnEvent) ->
     with sole_writer(ports, tell):
         refuse_if_stale(ports, plan)
         ports.store.write_ledger(plan.ledger)
-        _mark(ports, plan)
+        _mark(ports, plan, tell)
         if not _changes_document(proposal) and proposal.is_settled:
             return None
         return _published_and_converged(ports, proposal, tell, on_progress)
@@ -194,11 +196,13 @@ def _changes_document(proposal: Proposal) -> bool:
     return published is None or proposal.plan.document.version != published.version
 
 
-def _mark(ports: Ports, plan: Plan) -> None:
+def _mark(ports: Ports, plan: Plan, tell: Tell) -> None:
     for removal in plan.removals:
         if removal.phase is RemovalPhase.MARK and removal.record.node:
             ports.drainer.mark(removal.record.node)
-            ports.drainer.evict(removal.pods)
+            for answer in ports.drainer.evict(removal.pods):
+                if answer.is_refused:
+                    tell(refusal_line(RefusedEviction(removal.record.node, answer)))
 
 
 def _published_and_converged(ports: Ports, proposal: Proposal, tell: Tell, on_progress: OnEvent) -> Outcome:

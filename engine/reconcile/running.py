@@ -202,7 +202,7 @@ class _Recorded:
         """An event is about an object, not a pass."""
 
     def decided(self, snapshot: Snapshot, plan: Plan, report: PassReport) -> None:
-        self._recorder.record(events_of(snapshot, plan))
+        self._recorder.record(events_of(snapshot, plan, report.refused_evictions))
 
     def converged(self, outcome: Outcome) -> None:
         """The next plan tells what follows from it."""

@@ -13,18 +13,20 @@ from engine.model.outcome import Outcome, OutcomeStatus
 from engine.model.plan import Plan
 from engine.model.snapshot import Snapshot
 from engine.reconcile.crew import Crew, Ended, Job
-from engine.reconcile.hands import Chores, Hands, chores_of
+from engine.reconcile.hands import Chores, Done, Hands, chores_of
 from engine.reconcile.host import Host
 from engine.reconcile.lane_book import LaneBook
 from engine.reconcile.memory import Memory
 from engine.reconcile.passes import learned
 from engine.reconcile.ports import ConvergingSession, PassObserver, Ports
+from engine.reconcile.refused_evictions import RefusedEvictions
 from engine.reconcile.stopwatch import Stopwatch
 from engine.reconcile.troubles import Troubles, as_fault
 from engine.reconcile.unmanaged import UnmanagedMachines
 from engine.report.summary import PassPhase, PassResult
 
 NOTHING_TO_DO = Chores()
+NOTHING_DONE = Done()
 # Clocks in the ledger that nothing else hangs on are saved this often.
 _SAVE_SECONDS = 10.0
 # An outcome that could not be kept, for want of the lease, is tried again after this.
@@ -55,6 +57,7 @@ class Works:
         self._host, self._memory, self._crew, self._hands = host, memory, crew, hands
         self._troubles, self._observer, self._open_session = troubles, observer, open_session
         self._unmanaged = UnmanagedMachines(troubles)
+        self.refused_evictions = RefusedEvictions(troubles)
         self.book = LaneBook(host)
         self._saved_at = host.monotonic()
         self._prepared: set[str] = set()
@@ -81,9 +84,11 @@ class Works:
 
     def collect(self, ports: Ports) -> tuple[Outcome, ...]:
         """Record what has ended, in the order in which it did. What may not be written now waits. Raises Fault."""
-        faults = self._hands.ended()
-        for subject, fault in faults or ():
+        done = self._hands.ended() or NOTHING_DONE
+        for subject, fault in done.faults:
             self._troubles.tell(subject, fault)
+        for node, answers in done.answers:
+            self.refused_evictions.answered(node, answers)
         recorded = []
         for ended in self._crew.ended():
             if not ports.lease.is_held():
@@ -103,6 +108,7 @@ class Works:
     ) -> PassResult:
         """Begin all of it. STANDBY where somebody else is at work. Raises Fault, and then has begun a part at most."""
         self._unmanaged.tell(snapshot)
+        self.refused_evictions.look(plan)
         published = snapshot.document
         changes = plan.document.version != (published.version if published else 0)
         main = ports.environment.name

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 
 from attrs import evolve, frozen
 
 from engine.model.claim import Claim
 from engine.model.document import RemovalRecord
+from engine.model.eviction import Eviction, RefusedEviction
 from engine.model.node import Node
 from engine.model.object_event import EventObject, EventReason, EventType, ObjectEvent
 from engine.model.plan import Kept, Launch, Plan, Removal, RemovalPhase, Unplaced
@@ -66,15 +67,22 @@ _POOLS_TOLD = 3
 _LONGEST = 1000
 
 
-def events_of(snapshot: Snapshot, plan: Plan) -> tuple[ObjectEvent, ...]:
-    """What a plan means for each pod and node that it is about, in their order. A paused plan promises nothing."""
+def events_of(
+    snapshot: Snapshot, plan: Plan, refused_evictions: Sequence[RefusedEviction] = ()
+) -> tuple[ObjectEvent, ...]:
+    """What a plan means for each pod and node that it is about, in their order. A paused plan promises nothing.
+
+    ``refused_evictions`` are the pods that stay on nodes which the plan wants to leave.
+    """
     told = _Told(
         plan=plan,
         nodes={node.name: node for node in snapshot.nodes},
         claims={claim.name: claim for claim in snapshot.document.claims} if snapshot.document is not None else {},
     )
     events = [*told.unplaced(), *told.bindings(), *told.kept()]
-    events += told.held_back() if plan.paused else [*told.nominated(), *told.removals()]
+    events += (
+        told.held_back() if plan.paused else [*told.nominated(), *told.removals(), *told.held_by(refused_evictions)]
+    )
     events = _with_uids(events, snapshot)
     return tuple(sorted(events, key=lambda event: (event.about, event.reason.value, event.message)))
 
@@ -142,6 +150,21 @@ class _Told:
             for pod in removal.pods if removal.phase is RemovalPhase.MARK else ():
                 why = f"asked to leave node {record.node}: {record.reason.value}, {record.rule}"
                 yield self._on_pod(pod, EventReason.EVICTED, why)
+
+    def held_by(self, refused: Sequence[RefusedEviction]) -> Iterator[ObjectEvent]:
+        by_node: dict[str, list[Eviction]] = {}
+        for each in refused:
+            by_node.setdefault(each.node, []).append(each.answer)
+        for node, answers in by_node.items():
+            for answer in answers:
+                words = f"it cannot leave node {node}: {answer.message or answer.status.value}"
+                yield self._on_pod(answer.pod, EventReason.FAILED_DRAINING, words, EventType.WARNING)
+            first = answers[0]
+            words = (
+                f"{counted(len(answers), 'pod')} cannot leave, the first {first.pod}: "
+                f"{first.message or first.status.value}"
+            )
+            yield from self._on_node(node, EventReason.FAILED_DRAINING, words, EventType.WARNING)
 
     def kept(self) -> Iterator[ObjectEvent]:
         for kept in self.plan.kept:

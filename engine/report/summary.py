@@ -10,6 +10,7 @@ from enum import Enum
 from attrs import field, frozen
 
 from engine.model.canonical import to_plain
+from engine.model.eviction import RefusedEviction
 from engine.model.money import FREE, UsdPerHour
 from engine.model.plan import Plan, RemovalPhase
 from engine.model.snapshot import Snapshot
@@ -65,7 +66,8 @@ class PassReport:
     phase that it did not come to is left out. ``total_seconds`` is the whole pass.
 
     ``refused`` are pods that got nothing, by refusal code; ``waiting`` all pods without a node. ``words`` say more
-    about the result: why it is paused, what failed.
+    about the result: why it is paused, what failed. ``refused_evictions`` are the pods that hold nodes which
+    are to leave.
     """
 
     pass_id: str
@@ -83,6 +85,7 @@ class PassReport:
     refused: Mapping[str, int] = field(factory=dict)
     usd_per_hour_before: UsdPerHour = FREE
     usd_per_hour_after: UsdPerHour = FREE
+    refused_evictions: tuple[RefusedEviction, ...] = ()
 
     @property
     def needs_a_person(self) -> bool:
@@ -100,6 +103,7 @@ def report_of(
     words: str = "",
     seconds: Mapping[str, float] | None = None,
     total_seconds: float = 0.0,
+    refused_evictions: tuple[RefusedEviction, ...] = (),
 ) -> PassReport:
     """The report of a pass that came as far as a plan, its counts taken from the plan."""
     draining = sum(removal.phase is RemovalPhase.MARK for removal in plan.removals)
@@ -119,6 +123,7 @@ def report_of(
         refused=refused_by_code(plan),
         usd_per_hour_before=plan.usd_per_hour_before,
         usd_per_hour_after=plan.usd_per_hour_after,
+        refused_evictions=refused_evictions,
     )
 
 

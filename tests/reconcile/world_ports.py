@@ -13,7 +13,7 @@ from engine.model import labels as keys
 from engine.model.constraint import Taint
 from engine.model.document import DesiredDocument
 from engine.model.environment import Environment
-from engine.model.eviction import Eviction
+from engine.model.eviction import Eviction, EvictionStatus
 from engine.model.fault import Fault
 from engine.model.ledger import Ledger
 from engine.model.node import Instance
@@ -32,7 +32,10 @@ from tests.decide.world import World
 
 
 class WorldPorts:
-    """``broken`` names claims whose launch fails for good; ``dies`` makes a converge end in an exception half-way."""
+    """``broken`` names claims whose launch fails for good; ``dies`` makes a converge end in an exception half-way.
+
+    ``held_pods`` are the refusals that evictions of these pods meet.
+    """
 
     def __init__(self, world: World, folder: Path) -> None:
         self.world = world
@@ -43,6 +46,7 @@ class WorldPorts:
         self.cannot_destroy: Fault | None = None
         self.nominated: list[tuple[PodKey, str]] = []
         self.evicted: list[PodKey] = []
+        self.held_pods: dict[PodKey, Eviction] = {}
         self.labelled: list[str] = []
         store = FileStore(folder, world.environment.name)
         self.ports = Ports(
@@ -107,7 +111,7 @@ class WorldPorts:
 
     def evict(self, pods: Sequence[PodKey]) -> tuple[Eviction, ...]:
         self.evicted += pods
-        return ()
+        return tuple(self.held_pods.get(pod, Eviction(pod, EvictionStatus.EVICTED)) for pod in pods)
 
     @contextmanager
     def session(self, tell: Tell) -> Iterator[ConvergingSession]:

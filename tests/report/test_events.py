@@ -8,9 +8,10 @@ from pathlib import Path
 
 from attrs import evolve
 
+from engine.model.eviction import Eviction, EvictionStatus, RefusedEviction
 from engine.model.ledger import Ledger, Milestones
 from engine.model.node import Instance, InstanceState
-from engine.model.object_event import EventReason, ObjectEvent
+from engine.model.object_event import EventReason, EventType, ObjectEvent
 from engine.model.plan import BindingDifference, Kept, Nomination, Plan, Unplaced
 from engine.model.pod import PodKey
 from engine.model.quantity import Resources
@@ -47,6 +48,28 @@ def told(plan: Plan, seen: Snapshot | None = None) -> dict[tuple[str, str], str]
         (event.about.name, event.reason.value + ("!" if event.type.value == "Warning" else "")): event.message
         for event in events_of(seen or nodes_of(plan), plan)
     }
+
+
+def test_a_pod_that_may_not_leave_is_told_of_on_itself_and_on_its_node() -> None:
+    plan = scenes.plan()
+    refused = [
+        RefusedEviction("node-1", Eviction(PodKey("default", f"web-{number}"), EvictionStatus.REFUSED_BY_BUDGET, words))
+        for number, words in ((1, "budget web allows no more"), (2, ""))
+    ]
+    seen = builders.snapshot(nodes=[builders.node("node-1")])
+
+    def drains_of(paused: str) -> list[tuple[str, str, str]]:
+        found = events_of(seen, evolve(plan, paused=paused), refused)
+        ours = [event for event in found if event.reason is EventReason.FAILED_DRAINING]
+        assert {event.type for event in ours} <= {EventType.WARNING}
+        return [(event.about.kind, event.about.name, event.message) for event in ours]
+
+    assert drains_of(paused="") == [
+        ("Node", "node-1", "2 pods cannot leave, the first default/web-1: budget web allows no more"),
+        ("Pod", "web-1", "it cannot leave node node-1: budget web allows no more"),
+        ("Pod", "web-2", "it cannot leave node node-1: refused-by-pdb"),
+    ]
+    assert drains_of(paused="a freeze") == []
 
 
 def test_pods_are_told_what_is_planned_for_them() -> None:
