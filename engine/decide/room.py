@@ -28,7 +28,8 @@ def existing_nodes(
     """The nodes and the claims in flight that a pending pod may be put on.
 
     Nodes of ours that are up or still coming up; nodes that are not ours and ready. Not those that are cordoned,
-    marked or being deleted, nor those of claims that are lost, that failed, or that are late without a node.
+    marked or being deleted, nor those of claims that are lost, that failed, or that are late without a node. The
+    snapshot's held nodes are open already, and what cordons left behind on open ones is off.
     """
     gone = frozenset(lost)
     accelerated = {kind.name for kind in catalog.instance_types if kind.is_accelerated}
@@ -66,10 +67,7 @@ def _on_claim(brought: BringUp) -> _Ground | None:
         lasting = (each for each in node.taints if not (is_passing(each, claim) or is_foreign(each, claim)))
         taints = tuple(dict.fromkeys((*claim.taints, *lasting)))
     elif brought.is_settling:
-        # A cordon's own taint is taken off a moment after the cordon.
-        taints = tuple(
-            each for each in node.taints if not (is_passing(each, claim) or each.key == keys.UNSCHEDULABLE_TAINT)
-        )
+        taints = tuple(each for each in node.taints if not is_passing(each, claim))
     return _Ground(node, claim, labels, taints, brought.allocatable(), sighting.pods)
 
 

@@ -133,12 +133,11 @@ def test_a_foreign_node_that_is_not_ready_or_cordoned_is_left_alone() -> None:
 
 
 def test_a_node_that_wavers_just_after_it_came_up_is_still_the_room_that_was_bought() -> None:
-    """Nothing is bought again because a node is unready, or closed by Kubernetes, while its pods are being bound."""
+    """Nothing is bought again because a node is unready, or unreachable, while its pods are being bound."""
     came = Ledger(instance_ids=IDS.instance_ids, milestones={"gpu-1": Milestones(NOON, NOON, NOON)})
     for wavering in (
         evolve(UP, ready=False, taints=(taint("node.kubernetes.io/not-ready", effect="NoExecute"),)),
         evolve(UP, taints=(taint("node.kubernetes.io/unreachable"),)),
-        evolve(UP, taints=(taint(keys.UNSCHEDULABLE_TAINT),)),
     ):
         soon = evolve(of_one(nodes=[wavering]), taken_at=NOON + minutes(4), ledger=came)
         (room,) = rooms(soon)
