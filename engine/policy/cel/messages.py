@@ -111,6 +111,8 @@ class RecordMessages:
         file = descriptor_pb2.FileDescriptorProto(name=f"{name}.proto", package=PACKAGE, syntax="proto3")
         file.dependency.extend(self._dependencies(record))
         message = file.message_type.add(name=name.removeprefix(f"{PACKAGE}."))
+        # As JSON, which nobody writes these as, aB and a_b would have one name.
+        message.options.deprecated_legacy_json_field_conflicts = True
         for number, each in enumerate(record.fields, start=1):
             self._add_field(message, name, each.name, number, each.type)
         self.pool.Add(file)
@@ -164,6 +166,7 @@ class RecordMessages:
                 self._add_single(entry, "value", 2, value, _FIELD.LABEL_OPTIONAL)
                 message.field.add(
                     name=name,
+                    json_name=name,
                     number=number,
                     type=_FIELD.TYPE_MESSAGE,
                     type_name=f".{full_name}.{entry.name}",
@@ -181,7 +184,7 @@ class RecordMessages:
                 kind, type_name = _FIELD.TYPE_MESSAGE, _WELL_KNOWN[type_]
             case _:
                 kind, type_name = _FIELD_TYPES[Scalar(type_)], None
-        message.field.add(name=name, number=number, type=kind, type_name=type_name, label=label)
+        message.field.add(name=name, json_name=name, number=number, type=kind, type_name=type_name, label=label)
 
 
 def _records_in(type_: CelType) -> Sequence[Record]:

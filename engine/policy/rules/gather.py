@@ -16,6 +16,7 @@ from engine.policy.located import text_at
 from engine.policy.rules.calendar import read_calendar
 from engine.policy.rules.compiled import selects
 from engine.policy.rules.parameters import PARAMS
+from engine.policy.rules.parts import is_identifier
 from engine.policy.rules.read import VARIABLES, RuleRead, pool_position, pool_selector_position, read_rule
 
 CALENDAR, POLICY_TEST = "Calendar", "PolicyTest"
@@ -50,7 +51,11 @@ class RuleFiles:
 
     @property
     def window_names(self) -> tuple[str, ...]:
-        """Of all windows, readable or not."""
+        """Of all windows that an expression could read, whether they could be read from their file or not."""
+        return tuple(name for name in self._every_window if is_identifier(name))
+
+    @property
+    def _every_window(self) -> tuple[str, ...]:
         return tuple(sorted({window.name for window in self._windows} | self._unread_windows))
 
     def is_sound(self, name: str) -> bool:
@@ -76,7 +81,7 @@ class RuleFiles:
         """
         self._check_names()
         self._check_stack(environment)
-        windows = self.window_names
+        windows = self._every_window
         for read in self._rules:
             self._check_pools(read, node_pools, unread_pools)
             if isinstance(read.rule, DisruptionBudget):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Any, ClassVar
 
 from pydantic import Field, PlainValidator, ValidationInfo
@@ -43,6 +44,11 @@ _CEL_WORDS = frozenset(
 _SELECTOR_OPERATORS = ("In", "NotIn", "Exists", "DoesNotExist")
 _MOST_WEIGHT = 1_000_000
 _LONGEST_MESSAGE = 5_120
+
+
+def is_identifier(name: str) -> bool:
+    """Whether expressions could use the name after a dot."""
+    return re.fullmatch(_IDENTIFIER, name) is not None and name not in _CEL_WORDS
 
 
 @shaped(text_like(_IDENTIFIER))

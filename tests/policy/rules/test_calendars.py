@@ -51,6 +51,19 @@ def test_a_mistake_in_a_window_is_told_in_its_line(old: str, new: str, rule: str
         assert changed.line - 1 <= found.position.line <= changed.line + new.count("\n")
 
 
+@pytest.mark.parametrize("name", ["busi-ness", "1st", '""', "büro", "out of hours"])
+def test_a_name_that_no_rule_could_read_is_told_once_while_rules_read_other_windows(name: str) -> None:
+    reading = GUARDRAIL.replace("cost.hourlyAfter <=", "windows.quiet || cost.hourlyAfter <=")
+    found = findings_of(POOL, CLASS, CALENDAR.replace("name: business", f"name: {name}"), reading)
+    assert rules(found) == ["bad-value"]
+
+
+def test_names_that_differ_in_case_and_underscores_alone_are_different_names() -> None:
+    calendar = CALENDAR.replace("name: business", "name: offHours").replace("name: quiet", "name: off_hours")
+    reading = GUARDRAIL.replace("cost.hourlyAfter <=", "windows.offHours != windows.off_hours || cost.hourlyAfter <=")
+    assert findings_of(POOL, CLASS, calendar, reading) == ()
+
+
 def test_calendars_have_names_of_their_own_and_windows() -> None:
     empty = CALENDAR[: CALENDAR.index("  windows:")] + "  windows: []\n"
     assert rules(findings_of(POOL, CLASS, empty)) == ["no-effect"]
