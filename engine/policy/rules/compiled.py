@@ -29,6 +29,7 @@ from engine.policy.facts.schema import variables_for
 from engine.policy.findings import Findings
 from engine.policy.rules.expressions import Expanded, Expander, params_read
 from engine.policy.rules.lints import expression_lints
+from engine.policy.rules.unguarded import unguarded_keys
 
 _LONGEST_MESSAGE = 5_120
 _BUNDLES_KEPT = 8
@@ -170,6 +171,7 @@ class _Compiling:
                 sources[f"matchConditions[{condition.name}]"] = found[0]
                 conditions.append((condition.name, found[1]))
         self._tell_unused()
+        self._tell_unguarded(sources)
         return CompiledRule(self._rule, tuple(conditions), programs, sources) if self._is_whole else None
 
     def _compiled(
@@ -244,6 +246,11 @@ class _Compiling:
                 position = variable.expression.position
                 message = f"nothing reads the variable {variable.name}"
                 self._tell(position, "unused-variable", message, f"read it as variables.{variable.name}, or remove it")
+
+    def _tell_unguarded(self, sources: Mapping[str, Expanded]) -> None:
+        for each in unguarded_keys(self._rule, {part: expanded.text for part, expanded in sources.items()}):
+            position = sources[each.part].position(each.offset)
+            self._findings.warning(position, "unguarded-key", each.message, each.hint)
 
     def _tell(self, position: Position, rule: str, message: str, hint: str) -> None:
         self._is_whole = False

@@ -170,3 +170,48 @@ def test_a_portable_rule_keeps_to_what_both_engines_know() -> None:
 )
 def test_steps_of_loops_are_reckoned_from_how_long_lists_can_be(source: str, steps: int) -> None:
     assert Structure(tokens_of(source), VARIABLES).steps(VARIABLES) == steps
+
+
+@pytest.mark.parametrize(
+    ("expression", "at"),
+    [
+        ("pod.labels['team'] == 'ml'", "pod.labels['team'] == 'ml'"),
+        ('pod.gpus > 1 || pod.labels.team == "ml"', 'pod.labels.team == "ml"'),
+        ("pod.nodeSelector['zone'] != 'a'", "pod.nodeSelector['zone'] != 'a'"),
+        ("nodePool.labels['team'] == 'ml'", "nodePool.labels['team'] == 'ml'"),
+        ("'owner' in pod.labels && pod.labels['team'] == 'ml'", "pod.labels['team'] == 'ml'"),
+    ],
+)
+def test_a_key_that_may_be_missing_is_warned_of_where_it_is_read(expression: str, at: str) -> None:
+    (found,) = rule_findings(requiring(expression))
+    assert (found.rule, found.severity) == ("unguarded-key", Severity.WARNING)
+    assert found.position.source_line[found.position.column - 1 :] == at
+    assert "makes require err, and then such a pod gets no instance type" in found.message
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "'team' in pod.labels && pod.labels['team'] == 'ml'",
+        "'team' in pod.labels && pod.labels.team == 'ml'",
+        "has(pod.labels.team) && pod.labels['team'] == 'ml'",
+        "pod.labels.exists(key, key.startsWith('team'))",
+        "pod.labels.size() > 2",
+        "pod.labels['tier'] == 'gold'",
+    ],
+)
+def test_a_key_that_the_author_thought_of_is_no_finding(expression: str) -> None:
+    assert rule_findings(requiring(expression)) == ()
+
+
+def test_a_condition_or_a_variable_may_ask_for_the_key_too() -> None:
+    condition = "  matchConditions: [{name: has-a-team, expression: \"'team' in pod.labels\"}]\n"
+    assert rule_findings(requiring("pod.labels.team == 'ml'", condition)) == ()
+    variable = "  variables: [{name: team, expression: \"pod.labels['team']\"}]\n"
+    (found,) = rule_findings(requiring("variables.team == 'ml'", variable))
+    assert (found.rule, found.position.line, found.position.column) == ("unguarded-key", 12, 41)
+
+
+def test_a_group_that_some_pods_have_not_is_warned_of_with_another_way_to_write_it() -> None:
+    (found,) = rule_findings(LIMIT.replace('"team" in pod.labels ? pod.labels.team : "unowned"', "pod.labels.team"))
+    assert found.hint == "write 'team' in pod.labels ? pod.labels['team'] : 'none'"
