@@ -11,7 +11,7 @@ from engine.model.diagnostic import InvalidInput
 from engine.model.environment import Environment
 from engine.model.fault import Fault
 from engine.reconcile.ports import Ports
-from engine.reconcile.troubles import Troubles
+from engine.reconcile.troubles import Troubles, as_fault
 from engine.reconcile.workspace import Workspace
 
 # Other parts of a stack file are built into connections and a session that stand.
@@ -20,6 +20,7 @@ _LIVE = frozenset(
     | {"params", "enforcement", "cel_engine", "rule_positions"}
 )
 _LOOK_SECONDS = 1.0
+_HELD = "the last good policy stays in force until the files load: nodewright check"
 
 MakeCatalog = Callable[[Workspace, Environment], Catalog]
 
@@ -53,9 +54,13 @@ class Rules:
                 return ports
             self._stamp = stamp
             changed = self._read(ports, troubles)
-        except (InvalidInput, Fault) as error:
-            hint = "the last good policy stays in force until the files load: nodewright check"
-            troubles.tell("policy", Fault(str(error), hint))
+        except InvalidInput as invalid:
+            troubles.tell("policy", Fault(str(invalid), _HELD))
+            return ports
+        except Exception as error:
+            # Not for what the files say, so perhaps no longer at the next look, though they stay as they are.
+            self._stamp = ""
+            troubles.tell("policy", Fault(str(as_fault(error)), _HELD))
             return ports
         troubles.over("policy", "the policy and stack files load again")
         return changed
@@ -79,8 +84,8 @@ class Rules:
         prices = self._workspace.price_file(environment)
         if (environment.pricing, prices) != (before.pricing, self._prices):
             # Only then: where types and zones are EC2's own, asking for them takes seconds.
-            self._prices = prices
             ports = evolve(ports, catalog=self._make_catalog(self._workspace, environment))
+            self._prices = prices
         return evolve(ports, environment=environment, policy=policy)
 
     def _as_started(self, name: str, before: Environment, read: Environment) -> object:

@@ -11,6 +11,8 @@ from attrs import evolve
 
 from engine.model.catalog import Catalog
 from engine.model.environment import Environment
+from engine.model.fault import Fault
+from engine.model.policy import Policy
 from engine.model.rule import Enforcement
 from engine.reconcile.ports import Ports
 from engine.reconcile.rules import Rules
@@ -110,6 +112,28 @@ def test_a_policy_folder_that_is_gone_holds_the_last_good_policy(project: Projec
 
     assert project.look().policy is before
     assert len(project.heard.warned) == 1
+
+
+@pytest.mark.parametrize("error", [Fault("EC2 cannot be asked"), TypeError("odd")])
+def test_what_cannot_be_read_for_a_while_is_read_again_though_no_file_changes(
+    project: Project, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    before, text = project.ports.policy, project.policy_file.read_text(encoding="utf-8")
+    project.write(project.policy_file, text + "# changed\n")
+
+    def fails(*given: object) -> Policy:
+        raise error
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Workspace, "policy", fails)
+        assert project.look().policy is before
+        project.look()
+    assert len(project.heard.warned) == 1
+    assert str(error) in project.heard.warned[0]
+
+    assert project.look().policy is not before
+    assert project.ports.policy.digest == before.digest
+    assert project.heard.said == ["the policy and stack files load again"]
 
 
 def test_a_pause_in_the_stack_file_counts_at_once(project: Project) -> None:
