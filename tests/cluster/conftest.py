@@ -20,9 +20,10 @@ from engine.programs.building import ProgramError
 from engine.programs.cache import user_cache_dir
 from engine.programs.go_program import CONTROL_PLANE, require_program
 from engine.sandbox.control_plane import ControlPlane, Plane
-from engine.sandbox.ec2 import Ec2Endpoint, ec2_down, ec2_up
+from engine.sandbox.ec2 import Ec2Endpoint
 from engine.sandbox.kubelets import OWNER, Kubelets, Pace
 from tests.cluster.api import Cluster
+from tests.ec2_fixtures import ec2_endpoint, ec2_state  # noqa: F401 (fixtures)
 
 PROJECT = Path(__file__).parents[2]
 REGION = "us-east-1"
@@ -72,23 +73,8 @@ def cluster(control_plane: ControlPlane, plane: Plane, request: pytest.FixtureRe
     Cluster(control_plane.up(), made.namespace).delete("Namespace", made.namespace)
 
 
-@pytest.fixture(scope="session")
-def ec2_state(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    state = tmp_path_factory.mktemp("ec2")
-    yield state
-    ec2_down(state)
-
-
 @pytest.fixture
-def ec2_endpoint(ec2_state: Path) -> Iterator[Ec2Endpoint]:
-    """EC2 without faults. Its state is the session's: a test tells its instances by the environment's tag."""
-    (ec2_state / "faults.json").unlink(missing_ok=True)
-    yield ec2_up(ec2_state)
-    (ec2_state / "faults.json").unlink(missing_ok=True)
-
-
-@pytest.fixture
-def ec2(ec2_endpoint: Ec2Endpoint) -> Any:
+def ec2(ec2_endpoint: Ec2Endpoint) -> Any:  # noqa: F811
     return boto3.client(
         "ec2",
         region_name=REGION,

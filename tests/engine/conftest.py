@@ -7,7 +7,7 @@ import json
 import os
 import subprocess
 import urllib.request
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -18,10 +18,11 @@ from attrs import frozen
 from engine.converge.pulumi_cli import ToolchainError
 from engine.converge.toolchain import Toolchain, find_toolchain, pulumi_home
 from engine.programs.cache import user_cache_dir
-from engine.sandbox.ec2 import Ec2Endpoint, ec2_down, ec2_up
+from engine.sandbox.ec2 import Ec2Endpoint
 from engine.sandbox.ec2_app import LAUNCHES_PATH
 from engine.sandbox.faults import Fault, write_faults
 from engine.sandbox.toolbox import stand_in_bin
+from tests.ec2_fixtures import ec2_endpoint, ec2_state  # noqa: F401 (fixtures)
 
 PROJECT = Path(__file__).parents[2]
 REGION = "us-east-1"
@@ -44,13 +45,6 @@ def toolchain() -> Toolchain:
         if os.environ.get("CI"):
             pytest.fail(f"the engine's tests need Pulumi: {error}")
         pytest.skip(f"NO PULUMI, SO THE ENGINE IS NOT TESTED: {error}")
-
-
-@pytest.fixture(scope="session")
-def ec2_state(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    state = tmp_path_factory.mktemp("ec2")
-    yield state
-    ec2_down(state)
 
 
 @frozen
@@ -92,10 +86,8 @@ class Sandbox:
 
 
 @pytest.fixture
-def sandbox(ec2_state: Path) -> Iterator[Sandbox]:
-    (ec2_state / "faults.json").unlink(missing_ok=True)
-    yield Sandbox(ec2_up(ec2_state), ec2_state)
-    (ec2_state / "faults.json").unlink(missing_ok=True)
+def sandbox(ec2_endpoint: Ec2Endpoint, ec2_state: Path) -> Sandbox:  # noqa: F811
+    return Sandbox(ec2_endpoint, ec2_state)
 
 
 @frozen

@@ -1,32 +1,16 @@
-"""One EC2 endpoint for all tests of this folder, on a free port, ended with the session."""
+"""Clients of the folder's EC2 endpoint."""
 
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import boto3
 import pytest
 
-from engine.sandbox.ec2 import Ec2Endpoint, ec2_down, ec2_up
-
-
-@pytest.fixture(scope="session")
-def ec2_state(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    state = tmp_path_factory.mktemp("ec2")
-    yield state
-    ec2_down(state)
+from engine.sandbox.ec2 import Ec2Endpoint
+from tests.ec2_fixtures import ec2_endpoint, ec2_state  # noqa: F401 (fixtures)
 
 
 @pytest.fixture
-def endpoint(ec2_state: Path) -> Iterator[Ec2Endpoint]:
-    """The endpoint, running and without faults."""
-    (ec2_state / "faults.json").unlink(missing_ok=True)
-    yield ec2_up(ec2_state)
-    (ec2_state / "faults.json").unlink(missing_ok=True)
-
-
-@pytest.fixture
-def aws_clients(endpoint: Ec2Endpoint) -> Any:
+def aws_clients(ec2_endpoint: Ec2Endpoint) -> Any:  # noqa: F811
     """A function from a service's name to a client of the endpoint that tries once."""
 
     def client(service: str) -> Any:
@@ -37,7 +21,7 @@ def aws_clients(endpoint: Ec2Endpoint) -> Any:
             region_name="us-east-1",
             aws_access_key_id="test",
             aws_secret_access_key="test",
-            endpoint_url=endpoint.url,
+            endpoint_url=ec2_endpoint.url,
             config=Config(retries={"total_max_attempts": 1}),
         )
 

@@ -39,9 +39,9 @@ def refusal(error: pytest.ExceptionInfo[ClientError]) -> str:
     return str(error.value.response["Error"]["Code"])
 
 
-def test_a_second_up_finds_the_running_server(endpoint: Ec2Endpoint, ec2_state: Path) -> None:
+def test_a_second_up_finds_the_running_server(ec2_endpoint: Ec2Endpoint, ec2_state: Path) -> None:
     again = ec2_up(ec2_state)
-    assert (again.url, again.boot_id, again.fresh) == (endpoint.url, endpoint.boot_id, False)
+    assert (again.url, again.boot_id, again.fresh) == (ec2_endpoint.url, ec2_endpoint.boot_id, False)
 
 
 def test_a_server_that_was_lost_comes_back_fresh_at_the_same_address(tmp_path: Path) -> None:
@@ -165,7 +165,7 @@ def test_aws_managed_policies_can_be_attached(aws_clients: Any) -> None:
     assert iam.list_attached_role_policies(RoleName="r")["AttachedPolicies"][0]["PolicyArn"] == policy
 
 
-def test_it_tells_when_it_received_the_launch_of_each_claim(endpoint: Ec2Endpoint, aws_clients: Any) -> None:
+def test_it_tells_when_it_received_the_launch_of_each_claim(ec2_endpoint: Ec2Endpoint, aws_clients: Any) -> None:
     ec2 = aws_clients("ec2")
     tags = [{"ResourceType": "instance", "Tags": [{"Key": labels.TAG_CLAIM, "Value": "gpu-7f3a"}]}]
     subnet = network(ec2)
@@ -175,7 +175,7 @@ def test_it_tells_when_it_received_the_launch_of_each_claim(endpoint: Ec2Endpoin
         launch(ec2, subnet, "p99.huge", TagSpecifications=tags)
 
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-    with opener.open(endpoint.url + LAUNCHES_PATH) as answer:
+    with opener.open(ec2_endpoint.url + LAUNCHES_PATH) as answer:
         received = [one["received_at"] for one in json.load(answer) if one["claim"] == "gpu-7f3a"]
 
     assert len(received) == 2
