@@ -10,6 +10,7 @@ from engine.policy.cel.port import CelEngine, DoesNotCompile, Program
 from engine.policy.cel.types import CelType, Scalar
 from engine.policy.rules.expressions import VARIABLES, names_read
 from engine.policy.rules.loops import Scope, Structure
+from engine.policy.rules.never_equal import never_equal
 from engine.policy.rules.tokens import Token, TokenKind, tokens_of
 
 # Half of what the first engine runs before it gives up.
@@ -44,6 +45,7 @@ def expression_lints(
         *_shadowing(structure, variables),
         *_bad_time_zones(tokens, engine),
         *_time_by_hand(tokens),
+        *_never_equal(tokens),
     ]
     return tuple(sorted(found, key=lambda lint: lint.offset))
 
@@ -85,6 +87,11 @@ def _time_by_hand(tokens: Sequence[Token]) -> Iterator[Lint]:
             message = f"now.{method.text}() makes a schedule by hand, where midnight and daylight saving go wrong"
             hint = "name a window in a Calendar, and read windows.NAME"
             yield Lint(token.start, "time-by-hand", message, hint, is_error=False)
+
+
+def _never_equal(tokens: Sequence[Token]) -> Iterator[Lint]:
+    for text, message, hint in never_equal(tokens):
+        yield Lint(text.start, "never-equal", message, hint, is_error=False)
 
 
 def _bad_time_zones(tokens: Sequence[Token], engine: CelEngine) -> Iterator[Lint]:

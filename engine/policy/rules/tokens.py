@@ -45,6 +45,11 @@ def tokens_of(source: str) -> tuple[Token, ...]:
     return tuple(found)
 
 
+def text_in(token: Token) -> str:
+    """What stands between the quotes; an escape stays as it is written."""
+    return token.text.lstrip("rRbB").strip("'\"")
+
+
 def first_unbalanced(tokens: Sequence[Token]) -> Token | None:
     """The first bracket or quote that has no other, or None."""
     open_: list[Token] = []

@@ -14,7 +14,7 @@ from engine.model.constraint import Operator, Requirement
 from engine.model.rule import AnyRule
 from engine.policy.cel.types import CelType, MapOf, Record
 from engine.policy.facts.schema import NODE_POOL, POD
-from engine.policy.rules.tokens import Token, TokenKind, tokens_of
+from engine.policy.rules.tokens import Token, TokenKind, text_in, tokens_of
 
 _OWNERS: Mapping[str, Record] = {"pod": POD, "nodePool": NODE_POOL}
 _CALLED = {"pod": "pod", "nodePool": "pool"}
@@ -100,9 +100,9 @@ def _keys(tokens: Sequence[Token]) -> Iterator[tuple[MapKey, Token, bool]]:
             continue
         before = [each.text for each in tokens[max(at - 2, 0) : at]]
         if before[1:] == ["in"] and tokens[at - 2].kind is TokenKind.TEXT:
-            yield MapKey(token.text, following[1], _text(tokens[at - 2])), token, True
+            yield MapKey(token.text, following[1], text_in(tokens[at - 2])), token, True
         elif following[2:3] == ["["] and following[4:5] == ["]"] and tokens[at + 4].kind is TokenKind.TEXT:
-            yield MapKey(token.text, following[1], _text(tokens[at + 4])), token, False
+            yield MapKey(token.text, following[1], text_in(tokens[at + 4])), token, False
         elif following[2:3] == ["."] and following[4:5] != ["("] and len(following) > 3:
             yield MapKey(token.text, following[1], following[3]), token, before == ["has", "("]
 
@@ -110,8 +110,3 @@ def _keys(tokens: Sequence[Token]) -> Iterator[tuple[MapKey, Token, bool]]:
 def _is_map(owner: Record, field: str) -> bool:
     types: dict[str, CelType] = {each.name: each.type for each in owner.fields}
     return isinstance(types.get(field), MapOf)
-
-
-def _text(token: Token) -> str:
-    """What stands between the quotes; an escape in it, which no label has, stays one."""
-    return token.text.lstrip("rRbB").strip("'\"")

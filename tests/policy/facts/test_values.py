@@ -156,6 +156,13 @@ def test_a_types_gpus_are_told_by_name_count_memory_of_one_and_nvlink(
     assert facts["nvlink"] is nvlink
 
 
+def test_names_of_every_shipped_type_are_in_lower_case_as_the_lint_of_rules_supposes() -> None:
+    named = [instance_type_facts(each, keys.SPOT, usd("1"), ["us-east-1a"]) for each in SHIPPED.values()]
+    texts = {str(facts[field]) for facts in named for field in ("name", "family", "size", "gpuName")}
+    assert {text for text in texts if text != text.lower()} == set()
+    assert {"h100", "g6e", "12xlarge"} <= texts
+
+
 def test_a_type_is_told_at_one_capacity_type_with_its_price_in_dollars() -> None:
     facts = instance_type_facts(SHIPPED["p5.48xlarge"], keys.SPOT, usd("19.4933"), ["us-east-1c", "us-east-1a"])
     assert (facts["capacityType"], facts["price"], facts["zones"]) == ("spot", 19.4933, ["us-east-1a", "us-east-1c"])

@@ -215,3 +215,37 @@ def test_a_condition_or_a_variable_may_ask_for_the_key_too() -> None:
 def test_a_group_that_some_pods_have_not_is_warned_of_with_another_way_to_write_it() -> None:
     (found,) = rule_findings(LIMIT.replace('"team" in pod.labels ? pod.labels.team : "unowned"', "pod.labels.team"))
     assert found.hint == "write 'team' in pod.labels ? pod.labels['team'] : 'none'"
+
+
+@pytest.mark.parametrize(
+    ("expression", "at", "hint"),
+    [
+        ("instanceType.gpuName != 'H100'", "'H100'", "write 'h100'"),
+        ("'H100' == instanceType.gpuName", "'H100' == instanceType.gpuName", "write 'h100'"),
+        ("instanceType.gpuName in ['h100', 'H200']", "'H200']", "write 'h200'"),
+        ("instanceType.capacityType == 'ondemand'", "'ondemand'", "did you mean on-demand?"),
+        ("instanceType.arch == 'x86_64'", "'x86_64'", "it is one of amd64, arm64"),
+    ],
+)
+def test_a_text_that_a_fact_never_is_is_warned_of(expression: str, at: str, hint: str) -> None:
+    (found,) = rule_findings(requiring(expression))
+    assert (found.rule, found.severity, found.hint) == ("never-equal", Severity.WARNING, hint)
+    assert found.position.source_line[found.position.column - 1 :] == at
+
+
+def test_a_reason_that_no_node_ever_leaves_for_is_warned_of() -> None:
+    (found,) = rule_findings(BUDGET.replace("node.age >", "reason == 'empty' || node.age >"))
+    assert (found.rule, found.hint) == ("never-equal", "did you mean Empty?")
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "instanceType.gpuName != 'h100' || pod.namespace == 'Research'",
+        "instanceType.capacityType in ['spot', 'reserved'] && pod.name != 'X'",
+        "instanceType.gpuName == ''",
+        "pod.tolerations.all(t, t.value != 'ondemand') && instanceType.capacityType == 'on-demand'",
+    ],
+)
+def test_texts_that_a_fact_may_be_are_no_finding(expression: str) -> None:
+    assert rule_findings(requiring(expression)) == ()
