@@ -138,7 +138,9 @@ class _Asking:
     def _candidate(self, rule: DisruptionBudget) -> Said | None:
         """Without an expression its windows alone say so, where it has any."""
         if rule.candidate is None:
-            return Said(Outcome.CANDIDATE) if rule.windows else None
+            has_numbers = rule.budget is not None or rule.max_per_window is not None
+            told = "it has no candidate, and allowed N asks how many may go" if has_numbers else ""
+            return Said(Outcome.CANDIDATE, because=told) if rule.windows else None
         return self._truth("candidate", Outcome.CANDIDATE, Outcome.KEPT)
 
     def _numbers(self) -> Said | None:
@@ -166,7 +168,9 @@ class _Asking:
         """Why ``match`` does not select what the case is about; empty where it does."""
         by_pod, by_pool = _matched_by(self._compiled)
         if by_pool and not self._compiled.matches_pool(self._given.matched_pool):
-            return f"match does not select the pool {self._given.matched_pool.name}"
+            named = self._rule.match.node_pools
+            hint = f"; give nodePool: {{use: {named[0]}}}" if named and not self._given.says("nodePool") else ""
+            return f"match does not select the pool {self._given.matched_pool.name}{hint}"
         if isinstance(self._rule, DisruptionBudget) and self._given.reason not in _reasons(self._rule):
             return f"it is not about the reason {self._given.reason}"
         if by_pod:

@@ -151,7 +151,7 @@ def test_a_case_that_fails_says_what_was_expected_and_what_the_rule_says(
             "gold-on-nvlink",
             "excluded",
             "{pod: {namespace: serving, labels.tier: gold}}",
-            "the rule gold-on-nvlink was not asked: match does not select the pool pool",
+            "the rule gold-on-nvlink was not asked: match does not select the pool pool; give nodePool: {use: gpu}",
         ),
         (
             "gold-on-nvlink",
@@ -169,6 +169,14 @@ def test_a_case_that_fails_says_what_was_expected_and_what_the_rule_says(
 )
 def test_a_case_whose_rule_is_not_there_or_not_asked_fails(rule: str, expect: str, given: str, problem: str) -> None:
     assert judged(case(rule, expect, given), *ALL).problem == problem
+
+
+def test_a_budget_of_numbers_alone_says_how_they_are_asked() -> None:
+    numbers = BUDGET.replace('  candidate: node.age > duration("2h")\n', "")
+    found = judged(case("slow-drain", "kept", "{reason: Drifted, windows: [business]}"), numbers)
+    assert found.problem == (
+        "expected kept, and slow-drain says candidate: it has no candidate, and allowed N asks how many may go"
+    )
 
 
 def test_a_rule_that_was_not_asked_has_no_case_of_its_own() -> None:
