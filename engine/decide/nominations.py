@@ -6,14 +6,14 @@ machine stays planned for it, so that a new plan neither shuffles nor buys again
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from engine.decide.fleet import Fleet
 from engine.model.claim import Claim
 from engine.model.ledger import Ledger
 from engine.model.plan import BindingDifference, Launch, Nomination, Placement
 from engine.model.pod import Pod, PodKey
-from engine.model.quantity import NOTHING
+from engine.model.quantity import NOTHING, Resources
 from engine.model.snapshot import Snapshot
 from engine.scheduling.problem import ExistingNode, Reservation
 
@@ -26,22 +26,36 @@ def reservations(
     nodes = {each.node: each for each in existing if each.node is not None}
     claims = {each.claim: each for each in existing if each.claim is not None}
     found = []
+    nominated: list[tuple[Pod, ExistingNode]] = []
     for pod in waiting:
         planned = ledger.planned.get(str(pod.key))
-        nominated = nodes.get(pod.nominated_node_name) if pod.nominated_node_name is not None else None
-        target = nominated or (claims.get(planned) if planned is not None else None)
+        node = nodes.get(pod.nominated_node_name) if pod.nominated_node_name is not None else None
+        if node is not None and (planned is None or node.claim != planned):
+            nominated.append((pod, node))
+            continue
+        target = node or (claims.get(planned) if planned is not None else None)
         if target is not None:
-            is_ours = nominated is None or (planned is not None and nominated.claim == planned)
-            holds = not is_ours and _makes_room(pod, target, fleet)
-            found.append(Reservation(pod.key, node=target.node, claim=target.claim, holds_regardless_of_room=holds))
-    return tuple(found)
+            found.append(Reservation(pod.key, node=target.node, claim=target.claim))
+    return (*found, *_nominated_by_others(nominated, fleet))
 
 
-def _makes_room(pod: Pod, node: ExistingNode, fleet: Fleet) -> bool:
-    """Whether the pod would fit once those that are going, or of lower priority, had left the node."""
+def _nominated_by_others(nominated: Iterable[tuple[Pod, ExistingNode]], fleet: Fleet) -> Iterator[Reservation]:
+    """In the order in which kube-scheduler takes them: each has the room that those before it leave."""
+    promised: dict[str, Resources] = {}
+    for pod, node in sorted(nominated, key=lambda each: (-each[0].priority, each[0].key)):
+        before = promised.get(node.node or "", NOTHING)
+        holds = _makes_room(pod, node, before, fleet)
+        if holds:
+            promised[node.node or ""] = before + pod.placing.requests
+        yield Reservation(pod.key, node=node.node, claim=node.claim, holds_regardless_of_room=holds)
+
+
+def _makes_room(pod: Pod, node: ExistingNode, promised: Resources, fleet: Fleet) -> bool:
+    """Whether the pod would fit beside what is ``promised`` to others, once those that are going, or of lower priority,
+    had left the node."""
     there = fleet.pods_by_node.get(node.node or "", ())
     leaving = (each.placing.requests for each in there if each.deleting or each.priority < pod.priority)
-    return pod.placing.requests.fits_in(sum(leaving, NOTHING) + node.room)
+    return pod.placing.requests.fits_in(sum(leaving, NOTHING) + node.room - promised)
 
 
 def nominations(placements: Iterable[Placement], waiting: Iterable[Pod]) -> tuple[Nomination, ...]:

@@ -5,7 +5,7 @@ A first fit that is right rather than optimal. Pure and deterministic: the order
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 
 from attrs import evolve, frozen
 
@@ -102,27 +102,38 @@ def _world_of(existing: Sequence[ExistingNode], classes: Sequence[PodClass], cei
 def _keep_reserved(
     problem: Problem, classes: Sequence[PodClass], existing: Sequence[ExistingNode], world: World
 ) -> Sequence[PodClass]:
-    """Puts pods where they are expected already; the classes of those that are left."""
+    """Puts pods where they are expected already; the classes of those that are left.
+
+    Those for whom others make room come first, of any class: what they leave is what the rest may have.
+    """
     if not problem.reservations:
         return classes
     members = {(node.node, node.claim): member for member, node in enumerate(existing)}
-    reserved = {each.pod: each for each in problem.reservations}
-    left = []
-    for pod_class in classes:
-        groups: dict[tuple[int, bool], list[PodKey]] = {}
-        if not pod_class.unsupported:
+    reserved = {each.pod: each for each in problem.reservations if (each.node, each.claim) in members}
+    stayed: set[PodKey] = set()
+    for holds in (True, False):
+        for pod_class in classes:
+            if pod_class.unsupported:
+                continue
+            expected: dict[int, list[PodKey]] = {}
             for pod in pod_class.pods:
                 found = reserved.get(pod)
-                if found is not None and (found.node, found.claim) in members:
-                    group = (members[found.node, found.claim], found.holds_regardless_of_room)
-                    groups.setdefault(group, []).append(pod)
-        stayed: set[PodKey] = set()
-        for (member, holds), pods in sorted(groups.items()):
-            stayed.update(pods)
-            stayed.difference_update(world.reserve(pod_class, pods, member, regardless_of_room=holds))
-        waiting = tuple(pod for pod in pod_class.pods if pod not in stayed) if stayed else pod_class.pods
-        if waiting:
-            left.append(evolve(pod_class, pods=waiting) if stayed else pod_class)
+                if found is not None and found.holds_regardless_of_room is holds:
+                    expected.setdefault(members[found.node, found.claim], []).append(pod)
+            for member, pods in sorted(expected.items()):
+                stayed.update(pods)
+                stayed.difference_update(world.reserve(pod_class, pods, member, regardless_of_room=holds))
+    return _without(stayed, classes)
+
+
+def _without(pods: Set[PodKey], classes: Sequence[PodClass]) -> Sequence[PodClass]:
+    left = []
+    for pod_class in classes:
+        waiting = tuple(pod for pod in pod_class.pods if pod not in pods)
+        if len(waiting) == len(pod_class.pods):
+            left.append(pod_class)
+        elif waiting:
+            left.append(evolve(pod_class, pods=waiting))
     return left
 
 

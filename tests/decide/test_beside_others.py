@@ -112,6 +112,19 @@ def test_a_pod_that_pre_empts_counts_as_placed_where_it_was_nominated() -> None:
     assert len(one.decide().launches) == 1, "nobody makes room for it there"
 
 
+def test_what_one_pod_frees_by_pre_emption_is_promised_to_no_second_one() -> None:
+    one = world()
+    one.rest()
+    (victim,) = one.pods.values()
+    first, second = (
+        evolve(pod(name, gpu=1, priority=10), nominated_node_name=victim.node_name) for name in ("first", "second")
+    )
+    one.pods |= {first.key: first, second.key: second}
+    plan = one.decide()
+    assert [(each.pod, each.node) for each in plan.placements] == [(first.key, victim.node_name)]
+    assert [each.pods for each in plan.launches] == [(second.key,)]
+
+
 # --- pause
 
 

@@ -69,6 +69,19 @@ def test_one_that_holds_still_needs_a_node_that_it_may_go_to() -> None:
     assert where(solved([one], [barred], on(one, barred, holds=True))) == {}
 
 
+@pytest.mark.parametrize("name", ["a-other", "z-other"])
+def test_one_that_holds_comes_before_those_that_are_only_expected(name: str) -> None:
+    node = existing("a", room={"cpu": "2"})
+    one, other = pod("one", cpu="2"), pod(name, cpu="1500m")
+    assert where(solved([one, other], [node], on(other, node), on(one, node, holds=True))) == {"one": "a"}
+
+
+def test_one_of_two_alike_that_holds_comes_before_the_one_that_is_only_expected() -> None:
+    node = existing("a", room={"cpu": "2"})
+    holds, waits = pod("z-holds", cpu="2"), pod("a-waits", cpu="2")
+    assert where(solved([waits, holds], [node], on(waits, node), on(holds, node, holds=True))) == {"z-holds": "a"}
+
+
 def test_the_order_of_reservations_changes_nothing() -> None:
     pods = [pod(f"p{number}", gpu=1) for number in range(4)]
     reserved = [on(each, A) for each in pods]
