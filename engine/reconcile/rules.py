@@ -37,9 +37,13 @@ class Rules:
     ) -> None:
         self._workspace, self._monotonic = workspace, monotonic
         self._make_catalog, self._overridden = make_catalog, overridden
-        self._stamp: str | None = None
+        self._stamp = ""
         self._prices: bytes | None = None
         self._looked_at = float("-inf")
+
+    def about_to_read(self, environment: Environment) -> None:
+        """To be called before the first reading: what changes from then on will be seen. Raises Fault."""
+        self._stamp, self._prices = self._workspace.stamp(environment), self._workspace.price_file(environment)
 
     def current(self, ports: Ports, troubles: Troubles) -> Ports:
         """The ports with the policy, prices and settings of now; the last good ones while the files do not load."""
@@ -48,8 +52,6 @@ class Rules:
         self._looked_at = self._monotonic()
         try:
             stamp = self._workspace.stamp(ports.environment)
-            if self._stamp is None:
-                self._stamp, self._prices = stamp, self._workspace.price_file(ports.environment)
             if stamp == self._stamp:
                 return ports
             self._stamp = stamp

@@ -72,10 +72,10 @@ def run_environment(
 ) -> int:
     """Run until stopped, or once; the exit code of the loop. Raises Fault, InvalidInput when it cannot begin."""
     require_aws_plugin(workspace.environment(name), os.environ)
-    ports = _first_ports(workspace, name, asked, audience, stop)
+    rules = Rules(workspace, host.monotonic, catalog_now, asked.over)
+    ports = _first_ports(workspace, name, rules, asked, audience, stop)
     if ports is None:
         return DONE
-    rules = Rules(workspace, host.monotonic, catalog_now, asked.over)
     # A one-shot run lists and goes; what it would watch is over before a watch is worth its connections.
     live = Polled(ports.cluster) if asked.options.once else ports.live()
     in_force = ports.policy
@@ -90,11 +90,14 @@ def run_environment(
         return run(ports, live, host, audience, asked.options, observer=observer, stop=stop, refresh=refreshed)
 
 
-def _first_ports(workspace: Workspace, name: str, asked: Asked, audience: RunAudience, stop: Stop) -> Ports | None:
+def _first_ports(
+    workspace: Workspace, name: str, rules: Rules, asked: Asked, audience: RunAudience, stop: Stop
+) -> Ports | None:
     """The ports, once the files load: until then the whole environment is held. None when asked to stop before."""
     told = ""
     while not stop.is_requested:
         try:
+            rules.about_to_read(workspace.environment(name))
             ports = assemble(workspace, name)
             return evolve(ports, environment=asked.over(ports.environment))
         except InvalidInput as invalid:

@@ -204,3 +204,19 @@ def test_a_quiet_loop_reads_a_changed_file_within_three_seconds(tmp_path: Path) 
 
     [seen] = [at for at, is_there in read if is_there]
     assert 20.5 < seen <= 23.5
+
+
+def test_a_file_that_changes_while_the_first_policy_is_read_is_read_again(project: Project) -> None:
+    rules = Rules(project.workspace, lambda: project.time.seconds, project.make_catalog)
+    rules.about_to_read(project.ports.environment)
+    project.write(project.policy_file.parent / "spend.yaml", RULE)
+
+    assert "spend" in {rule.name for rule in rules.current(project.ports, project.troubles).policy.rules}
+
+
+def test_files_that_stay_as_they_were_before_the_first_reading_are_not_read_again(project: Project) -> None:
+    before = project.ports
+    rules = Rules(project.workspace, lambda: project.time.seconds, project.make_catalog)
+    rules.about_to_read(before.environment)
+
+    assert rules.current(before, project.troubles) is before
