@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime, timedelta
 
 from attrs import frozen
@@ -10,13 +10,15 @@ from attrs import frozen
 from engine.model.duration import format_duration
 from engine.model.money import UsdPerHour
 from engine.model.quantity import NODES, format_amount
-from engine.model.rule import LimitedResource
+from engine.model.rule import LimitedResource, RuleKind
 from engine.policy.rules.ruling import TypeAt
 from engine.report.diff_report import (
     Both,
     CalendarChange,
     CeilingChange,
+    Change,
     ClassDifference,
+    DefinitionChange,
     EnvironmentDifference,
     ErrorsDifference,
     LimitChange,
@@ -230,14 +232,28 @@ def _interval(start: datetime, end: datetime) -> str:
 
 
 def environment_sentence(environment: EnvironmentDifference) -> str:
-    """Of what no moment tells: notes, and how disruption budgets change over a week. Empty where there is nothing."""
+    """Of what no moment tells: notes, rules that go or act otherwise, and how disruption budgets change over a week.
+
+    A rule that never had to act at these moments could else be switched off unseen. Empty where there is nothing.
+    """
     if environment.is_invalid:
         return "The policy does not load; the findings are below."
     told = [f"{note[0].upper()}{note[1:]}." for note in environment.notes]
+    told += _rules_that_act_otherwise(environment.definitions)
     rows = calendar_rows(environment.calendar)
     if rows:
         told.append(f"Over a week, other numbers of nodes may be disrupted: {_calendar_words(rows)}.")
     return " ".join(told)
+
+
+def _rules_that_act_otherwise(definitions: Iterable[DefinitionChange]) -> Iterator[str]:
+    kinds = {kind.value for kind in RuleKind}
+    for each in definitions:
+        if each.kind in kinds and each.change is Change.REMOVED:
+            yield f"{each.kind} {each.name} is removed."
+        for part in each.parts:
+            if each.kind in kinds and part.name == "enforcement":
+                yield f"{each.kind} {each.name}: {part.text.base} → {part.text.head}."
 
 
 def _calendar_words(rows: Sequence[CalendarRow]) -> str:

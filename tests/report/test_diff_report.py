@@ -219,3 +219,16 @@ def test_a_pool_with_many_changes_hides_no_other_pool_in_the_sentence() -> None:
 
     assert "elastic: 1 at once → 2 at once for 20m; " in told
     assert told.endswith("; and 2 more.")
+
+
+def test_a_rule_that_goes_or_only_warns_is_told_up_front_though_no_moment_shows_it() -> None:
+    definitions = (
+        DefinitionChange(
+            "Guardrail", "plan-cost", Change.CHANGED, "", (PartChange("enforcement", Both("deny", "warn")),)
+        ),
+        DefinitionChange("LimitRule", "team-gpus", Change.REMOVED),
+        DefinitionChange("NodePool", "gpu-old", Change.REMOVED),
+        DefinitionChange("Guardrail", "plan-size", Change.CHANGED, "", (PartChange("message", Both("a", "b")),)),
+    )
+    told = environment_sentence(EnvironmentDifference("test", definitions=definitions))
+    assert told == "Guardrail plan-cost: deny → warn. LimitRule team-gpus is removed."
