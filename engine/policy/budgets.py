@@ -45,7 +45,7 @@ def _budget(part: BudgetPart, path: Path, findings: ObjectFindings) -> Budget:
     if len(set(part.reasons)) < len(part.reasons):
         findings.error((*path, "reasons"), "bad-budget", "a reason is here twice", "keep one of them")
     if DisruptionReason.EXPIRED.value in part.reasons:
-        message = "Karpenter's API refuses Expired here: it expires nodes under no budget, and Nodewright under this one"
+        message = "Karpenter's API refuses Expired here: it expires nodes under no budget, Nodewright under this one"
         hint = "for Karpenter, leave Expired out; a DisruptionBudget can name it"
         findings.warning((*path, "reasons", part.reasons.index("Expired")), NOT_KARPENTERS, message, hint)
     return Budget(

@@ -8,7 +8,6 @@ from collections.abc import Iterable
 from engine.model.diagnostic import Diagnostic, InvalidInput, Position, Severity
 from engine.policy.located import Located, Path, Place, Source, find, key_place, remove, value_place, walk
 
-
 _LONGEST_TEXT = 1_000
 
 
