@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import cached_property
 
 from attrs import field, frozen
@@ -46,8 +46,10 @@ class CloudFacts:
     ``network_stands``: a VPC with the environment's tag is there; only asked where the environment owns its network.
     ``instances`` are all that carry the environment's tag; ``absent_claims`` are claims whose recorded instance EC2
     says, when asked by its id, does not exist or is terminated: absence from a list is no such proof.
+    ``clock_ahead`` is by how much this machine's clock is beyond EC2's; zero where the two as good as agree.
     """
 
+    clock_ahead: timedelta = timedelta()
     network_stands: bool = True
     instances: tuple[Instance, ...] = ()
     absent_claims: tuple[str, ...] = ()

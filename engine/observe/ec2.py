@@ -16,6 +16,7 @@ from engine.model.node import Instance, InstanceState
 from engine.model.policy import Policy
 from engine.model.snapshot import CloudFacts
 from engine.observe.aws_client import aws_client, told_as_observation
+from engine.observe.ec2_clock import Ec2Clock
 from engine.observe.ec2_images import DEFAULT_KUBERNETES_VERSION, images_of
 from engine.observe.ec2_network import security_group_ids_of, subnets_of
 
@@ -46,7 +47,7 @@ class Ec2Reader:
         self._endpoint_url = endpoint_url
         self._region = region
         self._kubernetes_version = kubernetes_version
-        self._now = now
+        self._clock = Ec2Clock(now)
         self._clients: dict[str, Any] = {}
 
     def read(
@@ -71,6 +72,7 @@ class Ec2Reader:
         with self._asking("images"):
             images = images_of(self._ec2, self._ssm, classes, self._kubernetes_version)
         return CloudFacts(
+            clock_ahead=self._clock.ahead,
             network_stands=network_stands,
             instances=instances,
             absent_claims=absent,
@@ -95,8 +97,21 @@ class Ec2Reader:
     def _instances(self, environment: str, *more: FilterTypeDef) -> Iterator[Instance]:
         of_environment: FilterTypeDef = {"Name": f"tag:{keys.TAG_ENVIRONMENT}", "Values": [environment]}
         pages = self._ec2.get_paginator("describe_instances").paginate(Filters=[of_environment, *more])
-        described = (raw for page in pages for reservation in page["Reservations"] for raw in reservation["Instances"])
+        described = (
+            raw
+            for page in self._dated(pages)
+            for reservation in page["Reservations"]
+            for raw in reservation["Instances"]
+        )
         yield from sorted(map(_instance, described), key=lambda each: each.id)
+
+    def _dated(self, pages: Iterable[Any]) -> Iterator[Any]:
+        """The pages, each held against this machine's clock as it comes."""
+        asked_at = self._clock.own()
+        for page in pages:
+            self._clock.learn(page, asked_at)
+            yield page
+            asked_at = self._clock.own()
 
     def _owned_network_stands(self, environment: str) -> bool:
         with self._asking("the VPC of this environment"):
@@ -132,7 +147,7 @@ class Ec2Reader:
                 yield claim.name
             elif claim.name in unlisted:
                 state = known.get(unlisted[claim.name])
-                is_settled = not network_stands or self._now() - claim.created_at >= NOT_FOUND_GRACE
+                is_settled = not network_stands or self._clock.now() - claim.created_at >= NOT_FOUND_GRACE
                 if state == InstanceState.TERMINATED.value or (state == _NOT_FOUND and is_settled):
                     yield claim.name
 

@@ -13,6 +13,7 @@ from engine.model.outcome import Outcome, OutcomeStatus
 from engine.model.plan import Plan
 from engine.model.snapshot import Snapshot
 from engine.observe.failure import NotSynced
+from engine.reconcile.clock_words import clock_words
 from engine.reconcile.cloud_cache import CloudCache
 from engine.reconcile.crew import Crew
 from engine.reconcile.host import Host
@@ -122,7 +123,8 @@ class LivePass:
         self.pause_seen = ports.lease.paused()
         return Snapshot(
             environment=ports.environment.name,
-            taken_at=self._host.now(),
+            # Deadlines stand in a ledger that others write too, so they are all kept by EC2's clock.
+            taken_at=self._host.now() - cloud.clock_ahead,
             pods=facts.pods,
             nodes=facts.nodes,
             daemon_sets=facts.daemon_sets,
@@ -165,6 +167,7 @@ class LivePass:
         self._tell("selectors", failures, "correct the selector, or tag what it is to match")
         self._tell("objects", tuple(map(str, snapshot.problems)), "the rest goes on without them")
         self._tell("ec2", (str(self._cloud.failure),) if self._cloud.failure else (), "its last answer is used")
+        self._tell("clock", tuple(clock_words(snapshot.cloud)), "EC2's clock is gone by; set this machine's right")
         self._tell("ledger", (self._memory.warning,) if self._memory.warning else (), "")
 
     def _tell(self, subject: str, words: tuple[str, ...], hint: str) -> None:

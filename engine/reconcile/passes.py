@@ -18,6 +18,7 @@ from engine.model.ledger import Ledger
 from engine.model.outcome import ClaimOutcome, Outcome, OutcomeStatus
 from engine.model.plan import Plan, RemovalPhase
 from engine.model.snapshot import CloudFacts, Snapshot
+from engine.reconcile.clock_words import clock_words
 from engine.reconcile.hands import chores_of, nominate_and_register
 from engine.reconcile.lanes import converge_lanes
 from engine.reconcile.one_writer import sole_writer
@@ -71,7 +72,7 @@ def observe(ports: Ports) -> tuple[Snapshot, tuple[str, ...]]:
     ports.lease.look()
     snapshot = Snapshot(
         environment=ports.environment.name,
-        taken_at=ports.now(),
+        taken_at=ports.now() - cloud.clock_ahead,
         pods=cluster.pods,
         nodes=cluster.nodes,
         daemon_sets=cluster.daemon_sets,
@@ -84,7 +85,7 @@ def observe(ports: Ports) -> tuple[Snapshot, tuple[str, ...]]:
         paused=ports.environment.paused or ports.lease.paused(),
     )
     warnings = (remembered.warning,) if remembered.warning else ()
-    return snapshot, (*map(str, cluster.problems), *warnings)
+    return snapshot, (*map(str, cluster.problems), *clock_words(cloud), *warnings)
 
 
 def _version_of(document: DesiredDocument | None) -> int:
@@ -109,7 +110,7 @@ def propose(ports: Ports) -> Proposal:
 
 def pin(ports: Ports, plan: Plan) -> None:
     """Keep a plan on disk, so that exactly what was shown can be applied later."""
-    ports.store.write_pin(Pin(base_version=plan.base_version, plan_hash=plan.hash, plan=plan, made_at=plan.decided_at))
+    ports.store.write_pin(Pin(base_version=plan.base_version, plan_hash=plan.hash, plan=plan, made_at=ports.now()))
 
 
 def reviewed_plan(ports: Ports, plan_hash: str) -> Plan:

@@ -20,6 +20,7 @@ from engine.model.node import InstanceState
 from engine.model.policy import AmiFamily, Policy, SelectorTerm
 from engine.model.snapshot import CloudFacts
 from engine.observe.ec2 import NOT_FOUND_GRACE, Ec2Reader
+from engine.observe.ec2_clock import Ec2Clock
 from engine.observe.ec2_images import alias_parameters
 from engine.observe.failure import ObservationFailed
 from tests import builders
@@ -36,6 +37,8 @@ def _fake_account(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setenv("MOTO_EC2_LOAD_DEFAULT_AMIS", "false")
     for name in ("AWS_PROFILE", "AWS_SESSION_TOKEN", "AWS_ENDPOINT_URL"):
         monkeypatch.delenv(name, raising=False)
+    # The tests' clock stands still; what EC2's own says is test_ec2_clock's matter.
+    monkeypatch.setattr(Ec2Clock, "learn", lambda clock, answer, asked_at: None)
     with mock_aws():
         yield
 
