@@ -19,7 +19,7 @@ from engine.reconcile.ports import PassLease
 from tests.actuate.lease_server import LeaseServer
 from tests.builders import pod
 from tests.reconcile.loop_world import FakeTime, Killed, Listener, LoopPorts
-from tests.reconcile.test_loop import loop_of
+from tests.reconcile.loops import loop_of
 
 PODS = 3
 

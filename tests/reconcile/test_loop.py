@@ -10,44 +10,16 @@ from pathlib import Path
 import pytest
 from attrs import evolve
 
-from engine.model.document import DesiredDocument
 from engine.model.environment import Running
-from engine.model.fault import Fault
 from engine.model.plan import Nomination, Plan
-from engine.model.policy import Disruption
 from engine.reconcile import live_pass
 from engine.reconcile.one_writer import StoreLease
 from engine.reconcile.ports import Ports
 from engine.reconcile.troubles import Troubles
 from engine.report.summary import PassResult
-from tests.builders import NOON, minutes, node_pool, pod
+from tests.builders import NOON, pod
 from tests.builders import environment as built_environment
-from tests.decide.world import World, policy
-from tests.reconcile.loop_world import LoopPorts
-
-EMPTY_AT_ONCE = Disruption(consolidate_after=minutes(0), budgets=())
-
-
-def loop_of(pods: int, folder: Path, **more: object) -> LoopPorts:
-    pool = node_pool(disruption=EMPTY_AT_ONCE)
-    world = World(policy(pool), [pod(f"llm-{number}", gpu=1) for number in range(pods)], **more)  # type: ignore[arg-type]
-    return LoopPorts(world, folder)
-
-
-def at_rest(pods: int, folder: Path, **more: object) -> LoopPorts:
-    """A loop that has run for ten seconds and was stopped; it may run again."""
-    loop = loop_of(pods, folder, **more)
-    loop.run(until=10.0)
-    loop.stop.times = 0
-    return loop
-
-
-def stacks_converged(loop: LoopPorts) -> list[str]:
-    return [stack for what, stack, _ in loop.calls if what == "converge"]
-
-
-def claims_of(document: DesiredDocument | None) -> list[str]:
-    return sorted(claim.name for claim in document.claims) if document else []
+from tests.reconcile.loops import at_rest, claims_of, loop_of, stacks_converged
 
 
 def test_what_waits_at_the_start_is_launched_and_then_it_rests(tmp_path: Path) -> None:
@@ -97,73 +69,6 @@ def test_a_busy_cluster_with_nothing_to_do_is_told_of_at_each_heartbeat_all_the_
     at = [(report.started_at - NOON).total_seconds() for report in heard.loud]
     assert max(later - earlier for earlier, later in pairwise((10.0, *at, 610.0))) <= 60.1
     assert len(at) <= 11
-
-
-def test_nothing_is_decided_before_all_kinds_are_seen_and_the_reason_is_told_once(tmp_path: Path) -> None:
-    loop = loop_of(2, tmp_path)
-    loop.live.doubts = ("nodes: it was not listed yet", "pods: it was not listed yet")
-    loop.at(15.0, lambda: setattr(loop.live, "doubts", ("pods: it was not listed yet",)))
-    loop.at(30.0, lambda: setattr(loop.live, "doubts", ()))
-
-    _, heard = loop.run(until=25.0)
-    assert (heard.plans, loop.calls) == ([], [])
-    assert set(heard.results()) == {PassResult.NOT_SYNCED}
-    assert len(heard.warned) == 1
-    assert heard.warned[0].endswith("is seen: nodes, pods: it was not listed yet")
-
-    loop.stop.times = 0
-    loop.run(until=90.0)
-    assert len(loop.world.running()) == 2
-
-
-def test_a_kind_in_doubt_holds_decisions_until_it_is_seen_again(tmp_path: Path) -> None:
-    loop = loop_of(1, tmp_path)
-    loop.at(20.0, lambda: setattr(loop.live, "doubts", ("pods: the watch broke",)))
-    loop.at(21.0, lambda: loop.arrive(pod("late", gpu=1)))
-    loop.at(50.0, lambda: setattr(loop.live, "doubts", ()))
-
-    loop.run(until=45.0)
-    assert len(loop.world.running()) == 1
-
-    loop.stop.times = 0
-    loop.run(until=100.0)
-    assert len(loop.world.running()) == 2
-
-
-def test_an_api_server_that_dies_is_told_at_once_in_short_and_so_is_its_return(tmp_path: Path) -> None:
-    loop = at_rest(1, tmp_path)
-    why = f"the Kubernetes API server gave no answer to GET /api: {'MaxRetryError: ' * 80}[Errno 111] refused"
-    kinds = ("pods", "nodes", "daemonsets", "leases", "poddisruptionbudgets")
-    live = loop.live
-
-    def doubt(doubts: tuple[str, ...]) -> None:
-        live.doubts = doubts
-        live.poke()
-
-    loop.time.at(20.0, lambda: doubt(tuple(f"{kind}: {why}" for kind in kinds)))
-    loop.time.at(25.0, lambda: doubt(()))
-    _, heard = loop.run(until=26.0)
-
-    [shut] = [report for report in heard.reports if report.result is PassResult.NOT_SYNCED]
-    assert shut.started_at - NOON == timedelta(seconds=20)
-    assert heard.reports[-1].started_at - NOON == timedelta(seconds=25)
-    [warned] = heard.warned
-    assert "pods, nodes, daemonsets and 2 more: the Kubernetes API server" in warned
-    assert warned.endswith("[Errno 111] refused")
-    assert len(warned) <= 200
-    assert heard.said == ["the whole cluster is seen again"]
-
-
-def test_news_from_ec2_while_the_gate_is_shut_waits_for_it_without_turning(tmp_path: Path) -> None:
-    loop = loop_of(1, tmp_path)
-    loop.at(20.0, lambda: setattr(loop.live, "doubts", ("pods: the watch broke",)))
-    loop.at(21.0, lambda: loop.world.lose(next(iter(loop.world.document.claims)).name))  # type: ignore[union-attr]
-    loop.at(100.0, lambda: setattr(loop.live, "doubts", ()))
-
-    _, heard = loop.run(until=160.0)
-
-    assert len([result for result in heard.results() if result is PassResult.NOT_SYNCED]) < 10
-    assert len(loop.world.running()) == 1
 
 
 def test_a_launch_does_not_wait_for_an_update_under_way(tmp_path: Path) -> None:
@@ -222,72 +127,6 @@ def test_a_refused_launch_is_planned_around(tmp_path: Path) -> None:
 
     assert [instance.capacity_type for instance in loop.world.running()] == ["on-demand"]
     assert heard.warned == []
-
-
-def test_a_failing_lane_is_tried_again_with_growing_pauses_and_told_once(tmp_path: Path) -> None:
-    loop = loop_of(1, tmp_path)
-
-    class Stubborn(dict[str, BaseException]):
-        def pop(self, key: str, default: object = None) -> BaseException:  # type: ignore[override]
-            return Fault("the stack is locked by somebody")
-
-    loop.failures = Stubborn()
-    _, heard = loop.run(until=100.0)
-    assert heard.warned == ["the stack is locked by somebody"]
-    assert 4 <= len(loop.calls) <= 8
-
-    loop.failures = {}
-    loop.stop.times = 0
-    loop.run(until=300.0)
-    assert len(loop.world.running()) == 1
-
-
-def test_an_api_server_that_is_away_is_told_once_and_waited_for(tmp_path: Path) -> None:
-    loop = loop_of(1, tmp_path)
-    loop.live.fails = Fault("the API server gave no answer")
-    loop.at(100.0, lambda: setattr(loop.live, "fails", None))
-
-    _, heard = loop.run(until=200.0)
-
-    assert heard.warned == ["the API server gave no answer"]
-    assert 5 <= heard.results().count(PassResult.FAILED) <= 12
-    assert "passes go on" in heard.said
-    assert len(loop.world.running()) == 1
-
-
-def test_ec2_that_is_away_holds_nothing_at_first_and_everything_once_it_is_unknown(tmp_path: Path) -> None:
-    loop = loop_of(1, tmp_path)
-    away = Fault("EC2 gave no answer")
-    loop.at(20.0, lambda: setattr(loop, "cloud_fails", away))
-    loop.at(50.0, lambda: loop.arrive(pod("early", gpu=1)))
-    loop.at(400.0, lambda: loop.arrive(pod("late", gpu=1)))
-
-    _, heard = loop.run(until=500.0)
-
-    assert len(loop.world.running()) == 2
-    assert heard.results()[-1] is PassResult.FAILED
-    assert any("EC2 has not answered for" in line for line in heard.warned)
-
-    loop.cloud_fails = None
-    loop.stop.times = 0
-    loop.run(until=600.0)
-    assert len(loop.world.running()) == 3
-
-
-def test_a_fault_of_our_own_does_not_end_the_loop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    loop, sound, failures = loop_of(1, tmp_path), live_pass.decide, [ZeroDivisionError("7"), KeyError("x")]
-
-    def decide(*given: object) -> Plan:
-        if failures:
-            raise failures.pop()
-        return sound(*given)  # type: ignore[arg-type]
-
-    monkeypatch.setattr(live_pass, "decide", decide)
-    code, heard = loop.run(until=60.0)
-
-    assert code == 0
-    assert [line.split(":")[0] for line in heard.warned] == ["internal", "internal"]
-    assert len(loop.world.running()) == 1
 
 
 def test_a_stop_in_mid_flight_lets_the_update_finish_and_records_it(tmp_path: Path) -> None:
@@ -413,86 +252,3 @@ def test_a_pod_is_nominated_to_its_node_once(tmp_path: Path, monkeypatch: pytest
     loop.world.pods[waiting.key] = waiting
     loop.run(until=24.0)
     assert loop.nominated == [(waiting.key, node)]
-
-
-class TestOnce:
-    """``--once``: for a scheduler."""
-
-    def test_it_ends_at_rest(self, tmp_path: Path) -> None:
-        loop = loop_of(3, tmp_path)
-        loop.time.delays["lane"] = 20.0
-
-        code, heard = loop.run(once=True)
-
-        assert code == 0
-        assert len(loop.world.running()) == 3
-        assert heard.results() == [PassResult.UNDER_WAY, PassResult.CONVERGED]
-
-    def test_with_nothing_to_do_it_starts_no_pulumi(self, tmp_path: Path) -> None:
-        loop = at_rest(0, tmp_path)
-
-        assert loop.run(once=True)[0] == 0
-        assert loop.opened == 1, "by the run before"
-
-    def test_it_drains_and_releases_what_is_empty(self, tmp_path: Path) -> None:
-        loop = loop_of(2, tmp_path)
-        loop.run(once=True)
-        loop.world.finish(list(loop.world.pods.values()))
-
-        assert loop.run(once=True)[0] == 0
-        assert loop.world.running() == []
-
-    def test_nodes_in_flight_do_not_hold_it(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        loop = loop_of(2, tmp_path)
-        monkeypatch.setattr(loop.world, "settle", lambda: None)
-
-        assert loop.run(once=True)[0] == 0
-        assert (len(loop.world.running()), len(loop.world.nodes)) == (2, 0)
-
-    def test_a_launch_that_fails_for_good_needs_a_person(self, tmp_path: Path) -> None:
-        loop = loop_of(1, tmp_path)
-        loop.broken = {"*"}
-
-        code, heard = loop.run(once=True)
-
-        assert code == 1
-        assert any("no AMI" in line for line in heard.warned)
-
-    def test_an_api_server_that_stays_away_needs_a_person(self, tmp_path: Path) -> None:
-        loop = loop_of(1, tmp_path)
-        loop.live.fails = Fault("the API server gave no answer")
-
-        assert loop.run(once=True)[0] == 1
-        assert loop.time.seconds < 60
-
-    def test_a_paused_environment_is_a_result(self, tmp_path: Path) -> None:
-        loop = loop_of(1, tmp_path)
-        paused = evolve(loop.ports, environment=evolve(loop.ports.environment, paused="audit"))
-
-        assert loop.run(once=True, ports=paused)[0] == 0
-        assert loop.calls == []
-
-    @pytest.mark.parametrize("is_shown_by_looking", [True, False])
-    def test_a_pause_on_the_lease_is_what_it_ends_with(self, tmp_path: Path, is_shown_by_looking: bool) -> None:
-        loop = loop_of(1, tmp_path)
-
-        class Lease(StoreLease):
-            why = ""
-
-            def look(self) -> None:
-                self.why = self.why or ("audit" if is_shown_by_looking else "")
-
-            def take(self) -> str:
-                # So slowly that the run's patience with others is over.
-                self.why, loop.time.seconds = "audit", loop.time.seconds + 30.0
-                return super().take()
-
-            def paused(self) -> str:
-                return self.why
-
-        code, heard = loop.run(once=True, ports=evolve(loop.ports, lease=Lease(loop.store)))
-
-        assert (code, loop.calls) == (0, [])
-        assert heard.loud[-1].result is PassResult.PAUSED
-        assert len(heard.loud) == (1 if is_shown_by_looking else 2)
-        assert heard.warned == ["environment test is paused: audit"]

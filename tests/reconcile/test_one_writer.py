@@ -13,7 +13,7 @@ from engine.model.fault import Fault
 from engine.reconcile.one_writer import BothLeases, EnvironmentHeld, StoreLease, sole_writer
 from engine.reconcile.up import up
 from tests.reconcile.loop_world import LoopPorts
-from tests.reconcile.test_loop import loop_of
+from tests.reconcile.loops import loop_of
 from tests.reconcile.world_ports import Watcher
 
 

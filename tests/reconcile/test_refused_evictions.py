@@ -13,7 +13,7 @@ from engine.reconcile.passes import apply, propose
 from tests.builders import node_pool, pod
 from tests.decide.world import World, policy
 from tests.reconcile.loop_world import LoopPorts
-from tests.reconcile.test_loop import EMPTY_AT_ONCE
+from tests.reconcile.loops import EMPTY_AT_ONCE
 
 SET = Owner("ReplicaSet", "llm")
 BUDGET = "Cannot evict pod as it would violate the pod's disruption budget."

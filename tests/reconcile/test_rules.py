@@ -20,7 +20,7 @@ from engine.reconcile.troubles import Troubles
 from engine.reconcile.workspace import Workspace
 from tests.builders import catalog
 from tests.reconcile.loop_world import FakeTime, Listener
-from tests.reconcile.test_loop import at_rest, loop_of
+from tests.reconcile.loops import at_rest, loop_of
 
 PROJECT = Path(__file__).parents[2]
 

@@ -8,7 +8,7 @@ from attrs import evolve
 
 from engine.model.node import InstanceState
 from engine.reconcile.unmanaged import unmanaged
-from tests.reconcile.test_loop import at_rest
+from tests.reconcile.loops import at_rest
 
 
 def test_a_machine_of_a_claim_that_nobody_knows_is_told_of_once_and_so_is_its_end(tmp_path: Path) -> None:
