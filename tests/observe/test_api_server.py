@@ -15,7 +15,7 @@ import pytest
 from engine.observe.api_server import ApiServer
 from engine.observe.failure import ObservationFailed, Refused
 from tests.kubernetes_server import END, FakeApiServer, kubeconfig_text, serving
-from tests.observe.test_decoding import pod_object
+from tests.observe.kubernetes_objects import pod_object
 
 PODS = "/api/v1/pods"
 

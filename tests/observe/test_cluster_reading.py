@@ -12,7 +12,7 @@ from engine.observe.cluster import PAGE, KubernetesCluster
 from engine.observe.failure import ObservationFailed
 from tests.builders import NOON
 from tests.kubernetes_server import FakeApiServer, kubeconfig_text, serving
-from tests.observe.test_decoding import FULL_DAEMON_SET, node_object, pod_object
+from tests.observe.kubernetes_objects import FULL_DAEMON_SET, node_object, pod_object
 
 
 @pytest.fixture

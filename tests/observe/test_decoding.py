@@ -2,147 +2,29 @@
 
 from __future__ import annotations
 
-import copy
 from datetime import timedelta
 from typing import Any
 
 import pytest
-from hypothesis import example, given, settings
-from hypothesis import strategies as st
 
 from engine.model.constraint import Operator, Requirement, Taint, TaintEffect, Toleration
 from engine.model.pod import Owner, PodKey, PodPhase
 from engine.model.quantity import Resources
 from engine.observe.kubernetes import decode_daemon_sets, decode_nodes, decode_pods
-from engine.observe.pod_requests import effective_requests
 from tests.builders import NOON
-
-GI = 2**30
-
-
-def container(
-    name: str = "main", *, restart: str | None = None, limits: dict[str, Any] | None = None, **requests: Any
-) -> dict[str, Any]:
-    asked = {key.replace("gpu", "nvidia.com/gpu"): amount for key, amount in requests.items()}
-    made: dict[str, Any] = {"name": name, "resources": {"requests": asked}}
-    if limits is not None:
-        made["resources"]["limits"] = limits
-    return made | ({"restartPolicy": restart} if restart else {})
-
-
-def pod_object(spec: dict[str, Any] | None = None, **metadata: Any) -> dict[str, Any]:
-    return {
-        "metadata": {
-            "name": "web-1",
-            "namespace": "default",
-            "creationTimestamp": "2026-11-30T12:00:00Z",
-            **metadata,
-        },
-        "spec": {"containers": [container(cpu="1", memory="1Gi")], **(spec or {})},
-        "status": {"phase": "Pending"},
-    }
+from tests.observe.kubernetes_objects import (
+    container,
+    expression,
+    node_object,
+    pod_object,
+    required,
+)
 
 
 def decoded(spec: dict[str, Any] | None = None, **metadata: Any) -> Any:
     (pod,), problems = decode_pods([pod_object(spec, **metadata)])
     assert problems == ()
     return pod
-
-
-# --- effective requests
-
-
-@pytest.mark.parametrize(
-    ("spec", "expected"),
-    [
-        pytest.param(
-            {"containers": [container(cpu="500m", memory="1Gi", gpu="1"), container(cpu="250m")]},
-            {"cpu": 750, "memory": GI, "nvidia.com/gpu": 1},
-            id="containers add up",
-        ),
-        pytest.param(
-            {"containers": [container(cpu="500m")], "initContainers": [container(cpu="2"), container(memory="4Gi")]},
-            {"cpu": 2000, "memory": 4 * GI},
-            id="init containers run one by one, so the largest of each counts",
-        ),
-        pytest.param(
-            {"containers": [container(cpu="1")], "initContainers": [container(cpu="250m", restart="Always")]},
-            {"cpu": 1250},
-            id="a sidecar runs beside the containers",
-        ),
-        pytest.param(
-            {
-                "containers": [container(cpu="1")],
-                "initContainers": [container(cpu="500m", restart="Always"), container(cpu="2")],
-            },
-            {"cpu": 2500},
-            id="an init container runs beside the sidecars before it",
-        ),
-        pytest.param(
-            {
-                "containers": [container(cpu="1")],
-                "initContainers": [container(cpu="2"), container(cpu="500m", restart="Always")],
-            },
-            {"cpu": 2000},
-            id="but not beside those after it",
-        ),
-        pytest.param(
-            {
-                "containers": [container(cpu="1")],
-                "initContainers": [
-                    container(cpu="1", restart="Always"),
-                    container(cpu="1"),
-                    container(cpu="3", restart="Always"),
-                ],
-            },
-            {"cpu": 5000},
-            id="sidecars and containers together may be the peak",
-        ),
-        pytest.param(
-            {"containers": [container(cpu="1")], "overhead": {"cpu": "250m", "memory": "120Mi"}},
-            {"cpu": 1250, "memory": 120 * 2**20},
-            id="the runtime's overhead is added",
-        ),
-        pytest.param(
-            {"containers": [container(cpu="1", limits={"cpu": "2", "nvidia.com/gpu": 1})]},
-            {"cpu": 1000, "nvidia.com/gpu": 1},
-            id="a limit fills a missing request only",
-        ),
-        pytest.param(
-            {"containers": [container(cpu="0", gpu="0", limits={"cpu": "2"})]},
-            {},
-            id="zero is nothing, and is not filled from the limit",
-        ),
-        pytest.param(
-            {
-                "containers": [container(cpu="1", gpu="1"), container(cpu="1")],
-                "resources": {"requests": {"cpu": "3", "memory": "2Gi", "nvidia.com/gpu": "9"}},
-            },
-            {"cpu": 3000, "memory": 2 * GI, "nvidia.com/gpu": 1},
-            id="requests of the whole pod replace the sum of cpu and memory",
-        ),
-        pytest.param({"containers": [{"name": "bare"}]}, {}, id="no requests at all"),
-        pytest.param(
-            {"containers": [container(cpu=1, memory=1e9)]}, {"cpu": 1000, "memory": 10**9}, id="numbers as numbers"
-        ),
-    ],
-)
-def test_effective_requests_are_what_kube_scheduler_counts(spec: dict[str, Any], expected: dict[str, int]) -> None:
-    assert effective_requests(spec) == Resources({**expected, "pods": 1})
-
-
-def test_a_resize_in_progress_counts_the_larger_of_old_and_new() -> None:
-    raw = pod_object({"nodeName": "node-1", "containers": [container("main", cpu="1", memory="2Gi")]})
-    raw["status"] = {
-        "phase": "Running",
-        "containerStatuses": [
-            {"name": "main", "resources": {"requests": {"cpu": "2", "memory": "1Gi"}}, "allocatedResources": {}}
-        ],
-    }
-
-    ((pod,), _) = decode_pods([raw])
-
-    assert pod.placing.requests == Resources({"cpu": 2000, "memory": 2 * GI, "pods": 1})
 
 
 # --- placing
@@ -179,18 +61,6 @@ def test_a_pod_is_read_with_all_that_places_it() -> None:
     assert (pod.created_at, pod.phase, pod.node_name) == (NOON, PodPhase.PENDING, None)
     assert (pod.deleting, pod.scheduling_gated, pod.do_not_disrupt) == (True, True, False)
     assert pod.placing.unsupported == ()
-
-
-def required(*terms: dict[str, Any]) -> dict[str, Any]:
-    return {
-        "affinity": {
-            "nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [*terms]}}
-        }
-    }
-
-
-def expression(key: str, operator: str, *values: str) -> dict[str, Any]:
-    return {"key": key, "operator": operator, "values": list(values)}
 
 
 def test_required_node_affinity_keeps_all_of_its_terms() -> None:
@@ -299,18 +169,6 @@ def test_a_daemonset_is_its_templates_overhead() -> None:
     assert problems == ()
 
 
-def node_object(**more: Any) -> dict[str, Any]:
-    return {
-        "metadata": {"name": "node-1", "creationTimestamp": "2026-11-30T12:00:00Z", "labels": {"zone": "a"}},
-        "spec": {"providerID": "aws:///us-east-1a/i-0123"},
-        "status": {
-            "allocatable": {"cpu": "3920m", "memory": "14162Mi", "nvidia.com/gpu": "1", "pods": "58"},
-            "conditions": [{"type": "Ready", "status": "True"}],
-        },
-        **more,
-    }
-
-
 def test_a_node_is_read_whole() -> None:
     raw = node_object(
         spec={
@@ -402,87 +260,3 @@ def test_what_is_no_object_at_all_is_told_by_its_place(decode: Any) -> None:
     assert values == ()
     assert problem.name == "number 1 of the list"
     assert "expected an object" in problem.what
-
-
-ANY_JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=6),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=6), inner, max_size=3),
-    max_leaves=8,
-)
-
-
-def _paths(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
-    below: list[tuple[Any, ...]] = [path]
-    if isinstance(value, dict):
-        for key, inner in value.items():
-            below += _paths(inner, (*path, key))
-    elif isinstance(value, list):
-        for position, inner in enumerate(value):
-            below += _paths(inner, (*path, position))
-    return below
-
-
-FULL_POD = pod_object(
-    {
-        "nodeName": "n",
-        "nodeSelector": {"a": "b"},
-        "initContainers": [container(cpu="1", restart="Always")],
-        "overhead": {"cpu": "1"},
-        "resources": {"requests": {"cpu": "1"}},
-        "volumes": [{"name": "v", "emptyDir": {}}],
-        "topologySpreadConstraints": [{"whenUnsatisfiable": "DoNotSchedule"}],
-        "tolerations": [{"key": "a", "operator": "Exists", "value": "", "effect": "NoSchedule"}],
-        "priority": 1,
-        "schedulingGates": [{"name": "g"}],
-        "resourceClaims": [{"name": "c"}],
-        **required({"matchExpressions": [expression("a", "In", "b")], "matchFields": []}),
-    },
-    labels={"a": "b"},
-    annotations={"karpenter.sh/do-not-disrupt": "1h"},
-    ownerReferences=[{"kind": "ReplicaSet", "name": "r", "controller": True}],
-) | {
-    "status": {
-        "phase": "Running",
-        "startTime": "2026-11-30T12:00:00Z",
-        "containerStatuses": [{"name": "main", "resources": {"requests": {"cpu": "1"}}}],
-    }
-}
-FULL_NODE = node_object(
-    spec={"providerID": "p", "unschedulable": False, "taints": [{"key": "a", "value": "b", "effect": "NoExecute"}]}
-)
-FULL_DAEMON_SET = {"metadata": {"name": "d"}, "spec": {"template": {"spec": FULL_POD["spec"]}}}
-
-
-@settings(max_examples=300, deadline=None)
-@given(
-    case=st.sampled_from([(decode_pods, FULL_POD), (decode_nodes, FULL_NODE), (decode_daemon_sets, FULL_DAEMON_SET)]),
-    where=st.integers(min_value=0),
-    junk=ANY_JSON,
-)
-@example(case=(decode_pods, FULL_POD), where=1, junk={"name": []})
-def test_any_json_in_any_place_is_read_or_told_and_never_raises(case: Any, where: int, junk: Any) -> None:
-    decode, whole = case
-    broken = copy.deepcopy(whole)
-    paths = _paths(broken)
-    path = paths[where % len(paths)]
-    if path:
-        holder = broken
-        for step in path[:-1]:
-            holder = holder[step]
-        holder[path[-1]] = junk
-    else:
-        broken = junk
-
-    values, problems = decode([broken, whole])
-
-    assert len(problems) <= 1
-    assert values[-1] == decode([whole])[0][0]
-
-
-@settings(max_examples=100, deadline=None)
-@given(items=st.lists(ANY_JSON, max_size=3))
-def test_arbitrary_json_never_raises(items: list[Any]) -> None:
-    for decode in (decode_pods, decode_nodes, decode_daemon_sets):
-        values, problems = decode(items)
-        assert len(problems) <= len(items)
-        assert len(values) <= len(items)

@@ -19,7 +19,7 @@ from engine.observe.live_cluster import LiveCluster
 from engine.observe.watch import Patience
 from tests.builders import NOON
 from tests.kubernetes_server import FakeApiServer, serving
-from tests.observe.test_decoding import FULL_DAEMON_SET, node_object, pod_object
+from tests.observe.kubernetes_objects import FULL_DAEMON_SET, node_object, pod_object
 
 PODS, NODES = "/api/v1/pods", "/api/v1/nodes"
 POOLS, CLAIMS = "/apis/karpenter.sh/v1/nodepools", "/apis/karpenter.sh/v1/nodeclaims"

@@ -24,7 +24,7 @@ from engine.observe.karpenter_objects import KarpenterClaim, LeaderLease, is_liv
 from engine.observe.kinds import KINDS
 from engine.observe.kubernetes import Seen
 from tests.builders import NOON
-from tests.observe.test_decoding import pod_object
+from tests.observe.kubernetes_objects import pod_object
 
 BY_NAME = {kind.name: kind for kind in KINDS}
 NAMED = {"name": "x", "namespace": "ml"}
