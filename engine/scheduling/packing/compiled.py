@@ -1,0 +1,34 @@
+"""The search, compiled when it is first asked for, and kept on disk from then on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+from engine.scheduling.packing import search
+
+
+@cache
+def compiled(function: Callable[..., Any]) -> Any:
+    """The function, compiled. The first time on a machine this takes seconds; later only the compiler's import does.
+
+    The compiler keeps what it made beside the source, or in the user's own cache where that may not be written to, and
+    makes it anew when the source has changed.
+    """
+    # Its import alone takes most of a second, so who packs nothing does not pay for it.
+    import numba
+
+    return numba.njit(cache=True)(function)
+
+
+def best_load(*asked: Any) -> tuple[int, int, search.Ints, int]:
+    """As search.best_load, fast."""
+    value, bound, load, steps = compiled(search.best_load)(*asked)
+    return int(value), int(bound), load, int(steps)
+
+
+def weighing(*asked: Any) -> search.Floats:
+    """As search.weighing, fast."""
+    prices: search.Floats = compiled(search.weighing)(*asked)
+    return prices

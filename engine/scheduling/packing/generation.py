@@ -1,0 +1,159 @@
+"""Column generation on one part: better and better loads, and a proven bound, a turn at a time.
+
+Method: Gilmore and Gomory's program over loads; prices of the searches smoothed towards the best so far (Wentges 1997);
+the bound of each turn after Farley (1990). Bounds are worked out in whole numbers, so no rounding can spoil them.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+from attrs import frozen
+
+from engine.scheduling.packing.compiled import best_load, weighing
+from engine.scheduling.packing.master import MICROS, Column, Master, Optimum
+from engine.scheduling.packing.part import Part
+from engine.scheduling.packing.search import Floats, Ints
+
+# Searches count money in thousandths of a micro-dollar.
+_PER_MICRO = 1000
+_SMOOTHING = 0.7
+_WEIGHING_ROUNDS = 60
+_FIRST_SEARCH, _MORE_SEARCH, _LONGEST_SEARCH = 20_000, 8, 100_000_000
+# So many turns without a better bound while searches are cut short are the sign that they are too short.
+_PATIENCE = 10
+# Loads that gain less than this part of a price are not looked for, and bounds are that much lower.
+_WORTHWHILE = 1e-5
+_STEPS_OF_PROGRAM = 1_000
+
+
+@frozen(eq=False)
+class _Prices:
+    """What pods and limits are worth, in thousandths of micro-dollars; the second never positive."""
+
+    worth: Ints
+    limit_worth: Ints
+
+    @classmethod
+    def of(cls, optimum: Optimum) -> _Prices:
+        scale = MICROS * _PER_MICRO
+        return cls(_whole(optimum.worth * scale), _whole(optimum.limit_worth * scale))
+
+    def towards(self, other: _Prices, part: float) -> _Prices:
+        return _Prices(
+            _whole((1 - part) * self.worth + part * other.worth),
+            _whole((1 - part) * self.limit_worth + part * other.limit_worth),
+        )
+
+
+def _whole(amounts: Floats | Ints) -> Ints:
+    return np.rint(amounts).astype(np.int64)
+
+
+class Generation:
+    """The columns found for a part, the last optimum over them, and the bound that was proven so far."""
+
+    def __init__(self, part: Part, first: tuple[Column, ...]) -> None:
+        """``first`` must place all pods, unless limits are in the way."""
+        self.part = part
+        self.master = Master(part)
+        for column in first:
+            self.master.add(column)
+        self.optimum: Optimum | None = None
+        self.best_prices: _Prices | None = None
+        self._best_scale = Fraction(1)
+        self.bound_micros = 0
+        self.is_done = False
+        self._smoothing = _SMOOTHING
+        self._longest = _FIRST_SEARCH
+        self._turns_in_vain = 0
+        self._guests = [
+            np.flatnonzero(part.allowed[kind] & (part.requests <= part.rooms[kind]).all(axis=1))
+            for kind in range(len(part.prices))
+        ]
+
+    def turn(self) -> int:
+        """One solution of the program and one search for each kind. Returns the steps used. Raises SolverFailed."""
+        optimum = self.master.solve()
+        self.optimum = optimum
+        now = _Prices.of(optimum)
+        asked = now if self.best_prices is None else now.towards(self.best_prices, self._smoothing)
+        steps, added, was_cut, better = self._search(asked, now)
+        proven = self.bound_micros * (1 + 2 * _WORTHWHILE) >= optimum.dollars * MICROS
+        self._turns_in_vain = 0 if better else self._turns_in_vain + 1
+        if was_cut and self._turns_in_vain >= _PATIENCE and self._longest < _LONGEST_SEARCH:
+            self._longest *= _MORE_SEARCH
+            self._turns_in_vain = 0
+        if proven:
+            self.is_done = True
+        elif added or (better and self._smoothing):
+            self._smoothing = _SMOOTHING
+        elif self._smoothing:
+            self._smoothing = 0.0
+        elif was_cut and self._longest < _LONGEST_SEARCH:
+            self._longest *= _MORE_SEARCH
+        else:
+            self.is_done = True
+        return steps + _STEPS_OF_PROGRAM
+
+    def _search(self, asked: _Prices, now: _Prices) -> tuple[int, int, bool, bool]:
+        """Steps used, columns added, whether any search was cut short, whether the bound got better."""
+        part, steps, added, was_cut = self.part, 0, 0, False
+        scale = Fraction(1)
+        for kind, guests in enumerate(self._guests):
+            price = self._price(kind, asked)
+            requests, values = part.requests[guests], asked.worth[guests]
+            weights = weighing(requests, values, part.rooms[kind], _WEIGHING_ROUNDS)
+            to_beat = price + int(price * _WORTHWHILE)
+            value, most, load, used = best_load(
+                requests, values, part.counts[guests], part.rooms[kind], weights, to_beat, self._longest
+            )
+            steps += used
+            was_cut = was_cut or most > value
+            if most > price:
+                scale = min(scale, Fraction(price, most))
+            if value > to_beat and int(load @ now.worth[guests]) > self._price(kind, now):
+                whole = np.zeros(len(part.counts), np.int64)
+                whole[guests] = load
+                added += self.master.add(Column(kind, tuple(whole.tolist())))
+        bound = _bound(part, part.counts, asked, scale)
+        better = bound > self.bound_micros or self.best_prices is None
+        if better:
+            self.bound_micros, self.best_prices, self._best_scale = max(bound, self.bound_micros), asked, scale
+        return steps, added, was_cut, better
+
+    def _price(self, kind: int, prices: _Prices) -> int:
+        """A node of the kind, with what it takes of limits."""
+        return int(self.part.prices[kind]) * _PER_MICRO - int(self.part.takes[kind] @ prices.limit_worth)
+
+    def bound_of(self, counts: Ints) -> int:
+        """The least that so many pods of each class can cost, in micro-dollars, as far as it is proven."""
+        proven = resource_bound(self.part, counts)
+        if self.best_prices is not None:
+            proven = max(proven, _bound(self.part, counts, self.best_prices, self._best_scale))
+        return proven
+
+
+def _bound(part: Part, counts: Ints, prices: _Prices, scale: Fraction) -> int:
+    """What the pods are worth, at prices scaled down so that no load is worth more than its node; rounded up, since
+    costs are whole."""
+    pods = sum(int(each) * int(count) for each, count in zip(prices.worth, counts, strict=True))
+    limits = sum(int(each) * int(limit) for each, limit in zip(prices.limit_worth, part.limits, strict=True))
+    return -int(-(pods * scale + limits) // _PER_MICRO)
+
+
+def resource_bound(part: Part, counts: Ints) -> int:
+    """What the pods would cost if each could have just so much of one resource, of the kind where that is cheapest.
+
+    The most over the resources, in micro-dollars: what can be said at once.
+    """
+    most = 0
+    for resource in range(part.requests.shape[1]):
+        total = Fraction(0)
+        for place in np.flatnonzero(part.requests[:, resource] * counts).tolist():
+            kinds = np.flatnonzero(part.allowed[:, place]).tolist()
+            each = min(Fraction(int(part.prices[kind]), int(part.rooms[kind, resource])) for kind in kinds)
+            total += each * int(part.requests[place, resource]) * int(counts[place])
+        most = max(most, -int(-total // 1))
+    return most

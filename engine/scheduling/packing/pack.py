@@ -1,0 +1,142 @@
+"""Packs at once, and better and better while there are steps left."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+from attrs import define, field
+
+from engine.scheduling.packing.first_fit import Bought, first_fit, orders
+from engine.scheduling.packing.generation import Generation, resource_bound
+from engine.scheduling.packing.integers import cost_micros, integer_optimum, promising, rounded, trimmed, unplaced
+from engine.scheduling.packing.master import Column, SolverFailed
+from engine.scheduling.packing.part import Part, parts_of
+from engine.scheduling.packing.problem import PackedNodes, Packing, PackingProblem
+from engine.scheduling.packing.small import all_full_loads
+
+# Enough for some two hundred classes on some forty kinds of node that matter.
+DEFAULT_STEPS = 64_000_000
+# When that many steps are used, what is known by then is made whole: at the same points whatever steps are given, so
+# that more of them never end worse. The integer program waits until its columns are worth it.
+_FIRST_ROUNDING, _BETWEEN_ROUNDINGS, _FIRST_PROGRAM = 500_000, 4, 8_000_000
+
+
+@define(eq=False)
+class _Work:
+    """A part, the best nodes for it so far, and the search for better ones once it has begun."""
+
+    part: Part
+    best: tuple[Bought, ...]
+    firsts: tuple[Column, ...]
+    generation: Generation | None = None
+    is_done: bool = False
+    has_all_loads: bool = False
+    _rank: tuple[int, int] = field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self._rank = self._rank_of(self.best)
+
+    @classmethod
+    def begun(cls, part: Part) -> _Work:
+        """With the best of several first fits."""
+        tried = [trimmed(part, first_fit(part, part.counts, order, part.limits)[0]) for order in orders(part)]
+        firsts = dict.fromkeys(Column(each.kind, each.load) for bought in tried for each in bought)
+        work = cls(part, tried[0], tuple(firsts))
+        for each in tried[1:]:
+            work.offer(each)
+        return work
+
+    def offer(self, bought: Iterable[Bought]) -> None:
+        """Keeps the nodes if they leave fewer pods out, or as many and cost less."""
+        lean = trimmed(self.part, bought)
+        rank = self._rank_of(lean)
+        if rank < self._rank:
+            self.best, self._rank = lean, rank
+
+    def _rank_of(self, bought: tuple[Bought, ...]) -> tuple[int, int]:
+        return int(unplaced(self.part, bought).sum()), cost_micros(self.part, bought)
+
+    @property
+    def bound_micros(self) -> int:
+        """What the pods that ``best`` holds cost at the least."""
+        held = self.part.counts - unplaced(self.part, self.best)
+        return resource_bound(self.part, held) if self.generation is None else self.generation.bound_of(held)
+
+    def turn(self) -> int:
+        """Searches on; returns the steps used."""
+        steps = 0
+        if self.generation is None:
+            loads, steps = all_full_loads(self.part)
+            self.has_all_loads = bool(loads)
+            self.generation = Generation(self.part, (*self.firsts, *loads))
+        try:
+            steps += self.generation.turn()
+        except SolverFailed:
+            self.is_done = True
+            return steps
+        if self.generation.is_done:
+            self.is_done = True
+            self.make_whole(with_program=True)
+        return steps
+
+    def make_whole(self, *, with_program: bool) -> None:
+        """Tries whole nodes of what was found so far."""
+        known = self.generation
+        if known is None or known.optimum is None:
+            return
+        columns = known.master.columns[: len(known.optimum.amounts)]
+        for each in rounded(self.part, columns, known.optimum):
+            self.offer(each)
+        if with_program and self._rank > (0, self.bound_micros):
+            own = [Column(each.kind, each.load) for each in self.best]
+            good = columns if self.has_all_loads else promising(self.part, columns, known.optimum)
+            tried = list(dict.fromkeys([*good, *own]))
+            found = integer_optimum(self.part, tried)
+            if found is not None:
+                self.offer(found)
+
+
+def pack(problem: PackingProblem, steps: int = DEFAULT_STEPS) -> Packing:
+    """The cheapest packing found in so many steps: none gives the best of some first fits, and its distance from a
+    simple bound; more never give anything worse.
+
+    A step is one look at one class in one search, so the answer depends on nothing but the problem and the steps. A
+    turn of the search that has begun is ended. Pods are left out only where no kind holds them or limits are in the
+    way, and as few as are found; of those that stay, the cost is the least that is found.
+    """
+    parts, homeless = parts_of(problem)
+    works = [_Work.begun(part) for part in parts]
+    used, next_rounding = 0, _FIRST_ROUNDING
+    while used < steps:
+        waiting = [work for work in works if not work.is_done]
+        if not waiting:
+            break
+        for work in waiting:
+            used += work.turn()
+        if used >= next_rounding:
+            for work in waiting:
+                if not work.is_done:
+                    work.make_whole(with_program=next_rounding >= _FIRST_PROGRAM)
+            next_rounding *= _BETWEEN_ROUNDINGS
+    return _packing(problem, works, homeless, used)
+
+
+def _packing(problem: PackingProblem, works: Iterable[_Work], homeless: Iterable[int], steps: int) -> Packing:
+    nodes: list[PackedNodes] = []
+    left_out = {index: problem.classes[index].count for index in homeless}
+    cost = bound = 0
+    for work in works:
+        part, cost, bound = work.part, cost + cost_micros(work.part, work.best), bound + work.bound_micros
+        for each in work.best:
+            pods = [(part.class_indices[place], each.load[place]) for place in np.flatnonzero(each.load).tolist()]
+            nodes.append(PackedNodes(part.kind_indices[each.kind], tuple(sorted(pods)), each.nodes))
+        unplaced_here = unplaced(part, work.best)
+        left_out |= {part.class_indices[i]: int(unplaced_here[i]) for i in np.flatnonzero(unplaced_here).tolist()}
+    return Packing(
+        nodes=tuple(sorted(nodes, key=lambda each: (each.kind, each.pods))),
+        unplaced=tuple(sorted(left_out.items())),
+        cost_micros=cost,
+        lower_bound_micros=bound,
+        steps=steps,
+    )

@@ -1,0 +1,154 @@
+"""A problem made ready: in an order of its own, without kinds that another beats, in parts that share nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+import numpy as np
+from attrs import frozen
+
+from engine.scheduling.packing.problem import NodeKind, PackClass, PackingProblem
+from engine.scheduling.packing.search import Ints
+
+UNLIMITED = 2**62
+# Pods of one class on a node, by the place of the class in its part.
+Load = tuple[int, ...]
+
+
+@frozen(eq=False)
+class Part:
+    """Classes and kinds that have nothing to do with those of other parts, all of them placeable but for limits.
+
+    ``class_indices`` and ``kind_indices`` are those of the problem. Arrays: ``requests`` by class and resource,
+    ``rooms`` by kind and resource, ``allowed`` by kind and class, ``takes`` by kind and limit. A kind's own ``most``
+    is one of the limits here.
+    """
+
+    class_indices: tuple[int, ...]
+    kind_indices: tuple[int, ...]
+    requests: Ints
+    counts: Ints
+    rooms: Ints
+    prices: Ints
+    allowed: np.ndarray[tuple[int, ...], np.dtype[np.bool_]]
+    takes: Ints
+    limits: Ints
+
+
+def parts_of(problem: PackingProblem) -> tuple[tuple[Part, ...], tuple[int, ...]]:
+    """The parts, in an order that does not depend on the problem's; and the classes that no kind holds, by index."""
+    homes = {
+        index: frozenset(kind for kind in each.kinds if _holds_one(problem.kinds[kind], each))
+        for index, each in enumerate(problem.classes)
+        if each.count
+    }
+    homeless = tuple(index for index, kinds in sorted(homes.items()) if not kinds)
+    homes = {index: kinds for index, kinds in homes.items() if kinds}
+    kinds = _undominated(problem, homes)
+    made = [_part(problem, members, among, homes) for members, among in _components(problem, homes, kinds) if members]
+    return tuple(made), homeless
+
+
+def _holds_one(kind: NodeKind, pod: PackClass) -> bool:
+    return kind.most != 0 and all(each <= room for each, room in zip(pod.requests, kind.room, strict=True))
+
+
+_Homes = dict[int, frozenset[int]]
+
+
+def _undominated(problem: PackingProblem, homes: _Homes) -> tuple[int, ...]:
+    """Kinds that hold anything, and of which no other gives as much to as many for as little and takes no more."""
+    guests = _guests(homes)
+    ordered = sorted(guests, key=lambda kind: _order_of_kind(problem, homes, kind, guests[kind]))
+    kept: list[int] = []
+    for kind in ordered:
+        if not any(
+            _beats(problem.kinds[other], problem.kinds[kind]) and guests[other] >= guests[kind] for other in kept
+        ):
+            kept.append(kind)
+    return tuple(kept)
+
+
+def _guests(homes: _Homes) -> dict[int, frozenset[int]]:
+    guests: dict[int, set[int]] = {}
+    for index, kinds in homes.items():
+        for kind in kinds:
+            guests.setdefault(kind, set()).add(index)
+    return {kind: frozenset(each) for kind, each in guests.items()}
+
+
+def _order_of_kind(problem: PackingProblem, homes: _Homes, kind: int, guests: Iterable[int]) -> tuple[object, ...]:
+    """Cheap ones first, then what has more room, so that what beats another comes before it. No index decides."""
+    held = sorted(
+        (each.requests, each.count, sorted(_content(problem.kinds[other]) for other in homes[index]))
+        for index, each in ((index, problem.classes[index]) for index in guests)
+    )
+    return *_content(problem.kinds[kind]), -len(held), held
+
+
+def _content(kind: NodeKind) -> tuple[int, tuple[int, ...], tuple[int, ...], int]:
+    most = UNLIMITED if kind.most is None else kind.most
+    return kind.micros_per_hour, tuple(-each for each in kind.room), kind.takes, -most
+
+
+def _beats(one: NodeKind, other: NodeKind) -> bool:
+    return (
+        one.most is None
+        and one.micros_per_hour <= other.micros_per_hour
+        and all(mine >= theirs for mine, theirs in zip(one.room, other.room, strict=True))
+        and all(mine <= theirs for mine, theirs in zip(one.takes, other.takes, strict=True))
+    )
+
+
+def _components(problem: PackingProblem, homes: _Homes, kinds: Sequence[int]) -> Iterator[tuple[list[int], list[int]]]:
+    """Classes and kinds that hang together by who may go where, or by a limit."""
+    leader = {kind: kind for kind in kinds}
+
+    def led_by(kind: int) -> int:
+        while leader[kind] != kind:
+            kind = leader[kind]
+        return kind
+
+    together = [[kind for kind in kinds if kind in allowed] for allowed in homes.values()]
+    together += [[kind for kind in kinds if problem.kinds[kind].takes[limit]] for limit in range(len(problem.limits))]
+    for joined in together:
+        for kind in joined[1:]:
+            first, second = led_by(joined[0]), led_by(kind)
+            leader[max(first, second, key=kinds.index)] = min(first, second, key=kinds.index)
+    for head in kinds:
+        if leader[head] == head:
+            among = [kind for kind in kinds if led_by(kind) == head]
+            yield [index for index, allowed in homes.items() if allowed & set(among)], among
+
+
+def _part(problem: PackingProblem, members: Sequence[int], kinds: Sequence[int], homes: _Homes) -> Part:
+    def order(index: int) -> tuple[object, ...]:
+        allowed = tuple(place for place, kind in enumerate(kinds) if kind in homes[index])
+        return tuple(-each for each in problem.classes[index].requests), allowed, problem.classes[index].count
+
+    ordered = sorted(members, key=order)
+    asked = [
+        resource
+        for resource in range(len(problem.kinds[kinds[0]].room))
+        if any(problem.classes[index].requests[resource] for index in ordered)
+    ]
+    requests = [[problem.classes[index].requests[resource] for resource in asked] for index in ordered]
+    rooms = [[problem.kinds[kind].room[resource] for resource in asked] for kind in kinds]
+    if not all(any(each) for each in requests):
+        # A pod that asks for nothing still needs a node. Room to count them by keeps the searches bounded.
+        requests = [[*each, 1] for each in requests]
+        rooms = [[*each, sum(problem.classes[index].count for index in ordered)] for each in rooms]
+    own = [kind for kind in kinds if problem.kinds[kind].most is not None]
+    takes = [(*problem.kinds[kind].takes, *(int(kind == each) for each in own)) for kind in kinds]
+    limits = [*problem.limits, *(problem.kinds[kind].most or 0 for kind in own)]
+    return Part(
+        class_indices=tuple(ordered),
+        kind_indices=tuple(kinds),
+        requests=np.array(requests, np.int64),
+        counts=np.array([problem.classes[index].count for index in ordered], np.int64),
+        rooms=np.array(rooms, np.int64),
+        prices=np.array([problem.kinds[kind].micros_per_hour for kind in kinds], np.int64),
+        allowed=np.array([[kind in homes[index] for index in ordered] for kind in kinds], np.bool_),
+        takes=np.array(takes, np.int64).reshape(len(kinds), len(limits)),
+        limits=np.array(limits, np.int64),
+    )
