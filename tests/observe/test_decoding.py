@@ -1,4 +1,4 @@
-"""Kubernetes JSON as model values: effective requests, placing constraints, and objects that are broken."""
+"""Kubernetes JSON as model values: placing constraints, daemonsets and nodes, and objects that are broken."""
 
 from __future__ import annotations
 
