@@ -83,7 +83,20 @@ def _one_round(classes: Sequence[PodClass], market: Market, new_nodes: NewNodes,
             unplaced[pod_class] = waiting
     for pool in market.pools:
         new_nodes.open_base(pool, world)
-    return _Round(world, unplaced)
+    return _Round(world, _with_what_is_left(unplaced, market, world))
+
+
+def _with_what_is_left(
+    unplaced: Mapping[PodClass, Sequence[PodKey]], market: Market, world: World
+) -> Mapping[PodClass, Sequence[PodKey]]:
+    """Lets those that got nothing have what later classes leave of the nodes that were opened for them; who gets
+    nothing even so."""
+    still: dict[PodClass, Sequence[PodKey]] = {}
+    for pod_class, pods in unplaced.items():
+        waiting = pods if pod_class.unsupported else world.fill(pod_class, pods, market.by_offering(pod_class))
+        if waiting:
+            still[pod_class] = waiting
+    return still
 
 
 def _world_of(existing: Sequence[ExistingNode], classes: Sequence[PodClass], ceilings: Sequence[Ceiling]) -> World:

@@ -171,6 +171,14 @@ def test_a_pod_without_an_accelerator_request_gets_no_new_accelerated_node(gpu: 
     assert [told.refusal.code for told in solution.unplaced[0].refusals] == ["gpu-pool-closed"]
 
 
+@pytest.mark.parametrize("priority", [0, 100])
+def test_a_pod_without_a_request_rides_on_a_gpu_node_that_another_pod_needs(priority: int) -> None:
+    asking, other = pod("asking", gpu=1), pod("other", cpu="1", priority=priority)
+    solution = planned([asking, other], pool_state(types=[G5_XLARGE]))
+    assert solution.unplaced == ()
+    assert [each.pods for each in solution.new_nodes] == [(asking.key, other.key)]
+
+
 def test_a_pool_open_to_all_pods_serves_pods_without_a_request() -> None:
     state = pool_state(node_pool(open_to_all_pods=True), types=[G5_XLARGE])
     assert types_of(planned([pod()], state)) == {"g5.xlarge": 1}
