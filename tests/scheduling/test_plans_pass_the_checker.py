@@ -1,0 +1,134 @@
+"""Plans of random clusters, judged by the checker and by an exhaustive search."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+from attrs import evolve
+
+from engine.decide import decide
+from engine.model.plan import Plan
+from tests.scheduling.checker.plan import violations
+from tests.scheduling.exhaustive import best
+from tests.scheduling.random_clusters import MIDDLE, SMALL, TINY, Cluster, random_cluster
+from tests.scheduling.random_draw import Knobs
+
+UNBOUNDED = evolve(TINY, bounds=False)
+FROM_NOTHING = evolve(UNBOUNDED, machines=0, foreign=0)
+
+# Seeds where a pod that little else would do for comes too late: another took the only node, or the last of a limit,
+# that it could have. Placing the most constrained pods first is to empty these.
+TRAPS_OF_ORDER = {
+    "unbounded": frozenset({68}),
+    "bounded": frozenset({94, 225}),
+}
+
+
+def planned(cluster: Cluster) -> Plan:
+    return decide(cluster.snapshot, cluster.policy, cluster.catalog, cluster.environment)
+
+
+def faults(cluster: Cluster, plan: Plan) -> list[str]:
+    return [
+        str(each) for each in violations(cluster.snapshot, plan, cluster.policy, cluster.environment, cluster.catalog)
+    ]
+
+
+def placed(plan: Plan) -> int:
+    return len(plan.placements) + sum(len(launch.pods) for launch in plan.launches)
+
+
+@pytest.mark.parametrize(("knobs", "seeds"), [(SMALL, range(270)), (MIDDLE, range(30))], ids=["small", "middle"])
+def test_kubernetes_and_policy_accept_the_plan_of_every_random_cluster(knobs: Knobs, seeds: range) -> None:
+    found = {}
+    for seed in seeds:
+        cluster = random_cluster(seed, knobs)
+        found[seed] = faults(cluster, planned(cluster))
+    assert {seed: told for seed, told in found.items() if told} == {}
+
+
+def test_the_random_clusters_hold_what_is_to_be_judged() -> None:
+    """A generator that makes nothing interesting would let every checker pass."""
+    seen: Counter[str] = Counter()
+    for seed in range(150):
+        cluster = random_cluster(seed)
+        plan = planned(cluster)
+        seen.update(f"placed on {'a node' if each.node else 'a claim in flight'}" for each in plan.placements)
+        seen.update("placed on a foreign node" for each in plan.placements if each.claim is None)
+        seen.update(launch.reason.value for launch in plan.launches)
+        seen.update(removal.record.reason.value for removal in plan.removals)
+        seen.update(told.refusal.code for pod in plan.unplaced for told in pod.refusals)
+        seen.update("shortfall" for _ in plan.base_shortfalls)
+    expected = {
+        "placed on a node",
+        "placed on a claim in flight",
+        "placed on a foreign node",
+        "PendingPods",
+        "BaseCapacity",
+        "Lost",
+        "LaunchRefused",
+        "Empty",
+        "shortfall",
+        "taint-not-tolerated",
+        "requirement-mismatch",
+        "unsupported-constraint",
+        "accelerator-not-offered",
+        "gpu-pool-closed",
+        "no-type-fits",
+        "no-offering",
+        "limit-reached",
+        "cap-reached",
+        "pool-paused",
+        "pool-is-static",
+        "karpenter-owns-pool",
+        "bring-ups-failed",
+    }
+    assert expected - seen.keys() == set()
+
+
+def test_the_same_seed_gives_the_same_cluster() -> None:
+    assert random_cluster(7, MIDDLE) == random_cluster(7, MIDDLE)
+
+
+def test_where_nothing_stands_every_pod_that_can_be_placed_is_placed() -> None:
+    refused = {}
+    for seed in range(300):
+        cluster = random_cluster(seed, FROM_NOTHING)
+        plan = planned(cluster)
+        most = best(cluster, plan, others_ride=False).placed
+        if placed(plan) < most:
+            refused[seed] = (placed(plan), most)
+    assert refused == {}
+
+
+@pytest.mark.parametrize(("kind", "knobs"), [("unbounded", UNBOUNDED), ("bounded", TINY)])
+def test_among_nodes_and_limits_only_known_traps_of_order_refuse_a_pod(kind: str, knobs: Knobs) -> None:
+    refused = {}
+    for seed in range(300):
+        cluster = random_cluster(seed, knobs)
+        plan = planned(cluster)
+        if cluster.snapshot.ledger.bring_ups:
+            # A pool under probation launches one by one, which the search does not know.
+            continue
+        most = best(cluster, plan, others_ride=False).placed
+        if placed(plan) < most and seed not in TRAPS_OF_ORDER[kind]:
+            refused[seed] = (placed(plan), most)
+    assert refused == {}
+
+
+def test_no_plan_is_cheaper_than_the_optimum_that_places_as_many() -> None:
+    """Neither the search nor the checker is to be beaten: one of them would then be blind to something."""
+    cheaper, same = {}, 0
+    for seed in range(300):
+        cluster = random_cluster(seed, UNBOUNDED)
+        plan = planned(cluster)
+        optimum = best(cluster, plan, others_ride=True)
+        assert placed(plan) <= optimum.placed, seed
+        paid = sum(launch.claim.usd_per_hour.micros for launch in plan.launches)
+        if placed(plan) == optimum.placed and optimum.usd_micros:
+            same += paid == optimum.usd_micros
+            if paid < optimum.usd_micros:
+                cheaper[seed] = (paid, optimum.usd_micros)
+    assert cheaper == {}
+    assert same > 100, "the first fit is the optimum nearly always"
