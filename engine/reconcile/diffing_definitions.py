@@ -16,10 +16,13 @@ from engine.model.policy import NodeClass, NodePool, Policy
 from engine.model.quantity import Resources, format_amount
 from engine.model.rule import AnyRule, Expression, NamedExpression, Window
 from engine.model.snapshot import Snapshot
+from engine.policy.rules.tokens import tokens_of
 from engine.reconcile.calendar import calendar_of
 from engine.reconcile.diffing_moments import Loaded
 from engine.report.calendar_report import CalendarScreen
 from engine.report.diff_report import (
+    SETTING,
+    WINDOW,
     Both,
     CalendarChange,
     Change,
@@ -43,7 +46,7 @@ def definition_changes(base: Loaded, head: Loaded) -> tuple[DefinitionChange, ..
         *_changes(_rules(base.policy), _rules(head.policy)),
         *_changes(_named("NodePool", base.policy.node_pools), _named("NodePool", head.policy.node_pools)),
         *_changes(_named("EC2NodeClass", base.policy.node_classes), _named("EC2NodeClass", head.policy.node_classes)),
-        *_changes(_named("window", base.policy.windows), _named("window", head.policy.windows)),
+        *_changes(_named(WINDOW, base.policy.windows), _named(WINDOW, head.policy.windows)),
         *_settings(base.environment, head.environment),
     )
 
@@ -117,8 +120,21 @@ def _parts(before: _Defined, after: _Defined) -> Iterable[PartChange]:
         if each.name in _NOT_MEANING:
             continue
         old, new = getattr(before, each.name, None), getattr(after, each.name, None)
-        if old != new:
+        if _meaning(old) != _meaning(new):
             yield PartChange(_written_as(each.name), Both(_text(old), _text(new)))
+
+
+def _meaning(value: object) -> object:
+    """Of an expression its tokens: white space and comments are none."""
+    match value:
+        case Expression(text=text):
+            return tuple(token.text for token in tokens_of(text))
+        case NamedExpression(name=name, expression=expression):
+            return name, _meaning(expression)
+        case tuple():
+            return tuple(map(_meaning, value))
+        case _:
+            return value
 
 
 def _settings(before: Environment, after: Environment) -> Iterable[DefinitionChange]:
@@ -128,7 +144,7 @@ def _settings(before: Environment, after: Environment) -> Iterable[DefinitionCha
             told = (PartChange(_written_as(each.name), Both(_text(old), _text(new))),)
             parts = told if each.name in _TOLD_SETTINGS else ()
             name = f"nodewright:{_written_as(each.name)}"
-            yield DefinitionChange("setting", name, Change.CHANGED, f"stacks/Pulumi.{after.name}.yaml", parts)
+            yield DefinitionChange(SETTING, name, Change.CHANGED, f"stacks/Pulumi.{after.name}.yaml", parts)
 
 
 def _written_as(name: str) -> str:

@@ -38,6 +38,7 @@ from engine.report.plan_gaps import blocked_groups
 from engine.report.words import counted, stay_words
 
 _REASONS_SHOWN = 3
+_HOLDS = "holds"
 
 
 @frozen(eq=False)
@@ -224,7 +225,9 @@ def _verdicts(plans: Both[Plan]) -> Iterable[VerdictDifference]:
         said = Both(_said(old.get(name)), _said(new.get(name)))
         verdict = new.get(name) or old[name]
         is_told_as_errors = verdict.kind is RuleKind.REQUIREMENT_RULE and verdict.enforcement is Enforcement.DENY
-        if said.differs and not is_told_as_errors:
+        # A rule that held and is gone, or is new and holds, changes no plan: the definitions tell of it.
+        has_held = {said.base, said.head} <= {"", _HOLDS}
+        if said.differs and not (is_told_as_errors or has_held):
             yield VerdictDifference(name, verdict.kind, verdict.enforcement, said)
 
 
@@ -232,7 +235,7 @@ def _said(verdict: Verdict | None) -> str:
     if verdict is None:
         return ""
     if verdict.outcome is VerdictOutcome.HOLDS:
-        return "holds"
+        return _HOLDS
     if verdict.outcome is VerdictOutcome.ERROR:
         said = f"cannot be evaluated: {verdict.error}"
     elif verdict.pods:

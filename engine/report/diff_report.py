@@ -19,6 +19,13 @@ from engine.policy.rules.ruling import TypeAt
 
 T = TypeVar("T")
 
+WINDOW, SETTING = "window", "setting"
+_RULE_KINDS = frozenset(kind.value for kind in RuleKind)
+# What people read of a rule, by its YAML fields: no decision goes by it.
+_WORDS = frozenset({"message", "messageExpression", "remedy", "docs", "labels"})
+# Where files lie, and what a sandbox is made of.
+_SETTINGS_WITHOUT_EFFECT = frozenset({"nodewright:policies", "nodewright:sandbox"})
+
 
 @frozen
 class Both(Generic[T]):
@@ -228,6 +235,19 @@ class DefinitionChange:
     place: str = ""
     parts: tuple[PartChange, ...] = ()
 
+    @property
+    def is_of_rules(self) -> bool:
+        return self.kind in _RULE_KINDS or self.kind == WINDOW
+
+    @property
+    def has_effect(self) -> bool:
+        """Whether decisions may go by it at some moment, if at none of those compared."""
+        if self.kind == SETTING:
+            return self.name not in _SETTINGS_WITHOUT_EFFECT
+        if self.kind in _RULE_KINDS and self.change is Change.CHANGED:
+            return any(part.name not in _WORDS for part in self.parts)
+        return True
+
 
 @frozen
 class CalendarChange:
@@ -259,6 +279,11 @@ class EnvironmentDifference:
 
     @property
     def has_effect(self) -> bool:
+        return self.shows_effect or any(each.has_effect for each in self.definitions)
+
+    @property
+    def shows_effect(self) -> bool:
+        """Whether anything that was compared comes out otherwise, and not the definitions alone."""
         own = self.change is not None or bool(self.limits or self.calendar)
         return own or any(moment.has_effect for moment in self.moments)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 
 from attrs import frozen
@@ -10,15 +10,14 @@ from attrs import frozen
 from engine.model.duration import format_duration
 from engine.model.money import UsdPerHour
 from engine.model.quantity import NODES, format_amount
-from engine.model.rule import LimitedResource, RuleKind
+from engine.model.rule import LimitedResource
 from engine.policy.rules.ruling import TypeAt
+from engine.report.definition_words import definition_sentences, definitions_in_short
 from engine.report.diff_report import (
     Both,
     CalendarChange,
     CeilingChange,
-    Change,
     ClassDifference,
-    DefinitionChange,
     EnvironmentDifference,
     ErrorsDifference,
     LimitChange,
@@ -47,12 +46,24 @@ def verdict_sentence(difference: PolicyDifference) -> str:
     if not difference.has_effect:
         names = ", ".join(each.name for each in difference.environments)
         is_same = not any(each.definitions for each in difference.environments)
-        files = "policies and settings are the same" if is_same else "the files differ, and nothing that they do does"
+        files = "policies and settings are the same" if is_same else "the files differ in words alone"
         moments = sum(len(each.moments) for each in difference.environments)
         at = f"at {counted(moments, 'recorded moment')} the plan is the same" if moments else "no plan was compared"
         return f"No effect on {names}: {files}; {at}."
     touched = [each.name for each in difference.environments if each.has_effect]
+    if not difference.findings and not any(each.shows_effect for each in difference.environments):
+        return _definitions_alone(difference, touched)
     return f"This changes what happens in {', '.join(touched) or 'check'}."
+
+
+def _definitions_alone(difference: PolicyDifference, touched: Sequence[str]) -> str:
+    """A rule that had nothing to do at these moments may have much to do at others."""
+    differing = [each for one in difference.environments for each in one.definitions if each.has_effect]
+    has_moments = any(each.moments for each in difference.environments)
+    compared = "No plan of the recorded moments changes" if has_moments else "No plan was compared"
+    what = "rules do" if any(each.is_of_rules for each in differing) else "pools, classes or settings do"
+    verb = what if has_moments else what.replace(" do", " change")
+    return f"{compared}, but {verb} in {', '.join(touched)}: {definitions_in_short(differing)}."
 
 
 def moment_sentence(moment: MomentDifference) -> str:
@@ -232,28 +243,18 @@ def _interval(start: datetime, end: datetime) -> str:
 
 
 def environment_sentence(environment: EnvironmentDifference) -> str:
-    """Of what no moment tells: notes, rules that go or act otherwise, and how disruption budgets change over a week.
+    """Of what no moment tells: notes, what differs in rules, and how disruption budgets change over a week.
 
     A rule that never had to act at these moments could else be switched off unseen. Empty where there is nothing.
     """
     if environment.is_invalid:
         return "The policy does not load; the findings are below."
     told = [f"{note[0].upper()}{note[1:]}." for note in environment.notes]
-    told += _rules_that_act_otherwise(environment.definitions)
+    told += definition_sentences(environment.definitions)
     rows = calendar_rows(environment.calendar)
     if rows:
         told.append(f"Over a week, other numbers of nodes may be disrupted: {_calendar_words(rows)}.")
     return " ".join(told)
-
-
-def _rules_that_act_otherwise(definitions: Iterable[DefinitionChange]) -> Iterator[str]:
-    kinds = {kind.value for kind in RuleKind}
-    for each in definitions:
-        if each.kind in kinds and each.change is Change.REMOVED:
-            yield f"{each.kind} {each.name} is removed."
-        for part in each.parts:
-            if each.kind in kinds and part.name == "enforcement":
-                yield f"{each.kind} {each.name}: {part.text.base} → {part.text.head}."
 
 
 def _calendar_words(rows: Sequence[CalendarRow]) -> str:

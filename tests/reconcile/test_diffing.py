@@ -25,6 +25,17 @@ from tests.reconcile.policy_repository import (
     repository,
 )
 
+# At no recorded moment has it anything to do.
+HIGH_GUARDRAIL = SIZE_GUARDRAIL.replace("<= 2", "<= 99")
+CONDITION = "  matchConditions: [{name: some, expression: plan.launchCount > 1}]\n"
+NIGHTS = """\
+apiVersion: nodewright.dev/v1alpha1
+kind: Calendar
+metadata: {name: nights}
+spec:
+  windows: [{name: nights, schedule: "0 22 * * *", duration: 8h}]
+"""
+
 
 @pytest.fixture
 def project(tmp_path: Path) -> Repository:
@@ -61,6 +72,66 @@ def test_nothing_that_differs_is_said_to_have_no_effect(project: Repository) -> 
 def test_a_comment_has_no_effect_and_is_no_change_of_a_definition(project: Repository) -> None:
     project.write({"policies/gpu.yaml": f"# for GPUs\n{POOL}"})
     assert the_environment(compared(project)).definitions == ()
+
+
+@pytest.mark.parametrize(
+    ("files", "told"),
+    [
+        ({"stacks/Pulumi.test.yaml": STACK + "  nodewright:enforcement: {plan-size: warn}\n"}, "deny → warn"),
+        ({"policies/rules/size.yaml": "# nothing\n"}, "is removed"),
+        ({"policies/rules/size.yaml": HIGH_GUARDRAIL.replace("<= 99", "<= 98")}, "expression changes"),
+        (
+            {"policies/rules/size.yaml": HIGH_GUARDRAIL.replace("  blocks", f"{CONDITION}  blocks")},
+            "matchConditions changes",
+        ),
+    ],
+)
+def test_a_rule_that_no_moment_shows_is_an_effect_all_the_same(
+    project: Repository, files: dict[str, str], told: str
+) -> None:
+    project.write({"policies/rules/size.yaml": HIGH_GUARDRAIL})
+    project.commit("guardrail")
+    project.write(files)
+
+    found = compared(project)
+
+    assert found.has_effect
+    assert not the_moment(found).has_effect
+    sentence = verdict_sentence(found)
+    assert sentence.startswith("No plan of the recorded moments changes, but rules do in test: Guardrail plan-size")
+    assert told in sentence
+
+
+def test_a_rule_that_comes_and_a_window_that_changes_are_effects_though_no_moment_shows_them(
+    project: Repository,
+) -> None:
+    project.write({"policies/rules/nights.yaml": NIGHTS})
+    project.commit("nights")
+    project.write(
+        {"policies/rules/nights.yaml": NIGHTS.replace("8h", "9h"), "policies/rules/size.yaml": HIGH_GUARDRAIL}
+    )
+
+    found = compared(project)
+
+    assert found.has_effect
+    assert verdict_sentence(found) == (
+        "No plan of the recorded moments changes, but rules do in test:"
+        " Guardrail plan-size is added; window nights: duration changes."
+    )
+
+
+def test_messages_white_space_and_comments_of_a_rule_are_no_effect(project: Repository) -> None:
+    project.write({"policies/rules/size.yaml": HIGH_GUARDRAIL})
+    project.commit("guardrail")
+    same = 'expression: "plan.launchCount   <= 99 // many"'
+    spaced = HIGH_GUARDRAIL.replace("expression: plan.launchCount <= 99", same)
+    project.write({"policies/rules/size.yaml": spaced.replace("too many", "far too many")})
+
+    found = compared(project)
+
+    assert not found.has_effect
+    assert [part.name for part in the_environment(found).definitions[0].parts] == ["message"]
+    assert "the files differ in words alone" in verdict_sentence(found)
 
 
 def test_a_rule_takes_types_from_the_pods_that_it_is_about_and_is_named_for_it(project: Repository) -> None:

@@ -32,7 +32,7 @@ from engine.report.diff_report import (
 from engine.report.diff_report_json import diff_json
 from engine.report.diff_report_markdown import MOST_CHARACTERS, diff_markdown
 from engine.report.diff_report_text import render_difference
-from engine.report.diff_report_words import calendar_rows, environment_sentence
+from engine.report.diff_report_words import calendar_rows, environment_sentence, verdict_sentence
 from tests.builders import NOON, minutes, usd
 from tests.report.golden_text import assert_golden, printed
 
@@ -230,5 +230,10 @@ def test_a_rule_that_goes_or_only_warns_is_told_up_front_though_no_moment_shows_
         DefinitionChange("NodePool", "gpu-old", Change.REMOVED),
         DefinitionChange("Guardrail", "plan-size", Change.CHANGED, "", (PartChange("message", Both("a", "b")),)),
     )
-    told = environment_sentence(EnvironmentDifference("test", definitions=definitions))
-    assert told == "Guardrail plan-cost: deny → warn. LimitRule team-gpus is removed."
+    found = EnvironmentDifference("test", definitions=definitions)
+    assert environment_sentence(found) == "Guardrail plan-cost: deny → warn. LimitRule team-gpus is removed."
+    assert found.has_effect
+    assert verdict_sentence(PolicyDifference(Both("a", "b"), (found,))) == (
+        "No plan was compared, but rules change in test: Guardrail plan-cost: deny → warn; LimitRule team-gpus is"
+        " removed; NodePool gpu-old is removed."
+    )
