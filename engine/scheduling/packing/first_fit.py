@@ -39,14 +39,9 @@ def orders(part: Part) -> Iterator[tuple[int, ...]]:
     """Orders to place classes in: by what a pod costs where it costs the least, and by each resource."""
     whole = part.rooms.max(axis=0)
     share = part.requests / np.where(whole > 0, whole, 1)
-    alone = [
-        min(
-            int(part.prices[kind]) / max(1, _fits(part.requests[place], part.rooms[kind]))
-            for kind in np.flatnonzero(part.allowed[:, place])
-        )
-        for place in range(len(part.counts))
-    ]
-    for key in (np.array(alone), share.max(axis=1), share.sum(axis=1)):
+    with np.errstate(divide="ignore"):
+        alone = np.where(part.fits > 0, part.prices[:, None] / part.fits, np.inf).min(axis=0)
+    for key in (alone, share.max(axis=1), share.sum(axis=1)):
         yield tuple(np.argsort(-key, kind="stable").tolist())
 
 
@@ -111,22 +106,15 @@ def _onto_new(part: Part, opened: list[_Open], place: int, pods: int, limits: In
 
 def _cheapest(part: Part, place: int, pods: int, limits: Ints) -> tuple[int, int, int] | None:
     """The kind that costs the least for each of so many pods, how many it holds, how many of it there may be."""
-    best: tuple[tuple[float, int], tuple[int, int, int]] | None = None
-    for kind in np.flatnonzero(part.allowed[:, place]).tolist():
-        fit, most = _fits(part.requests[place], part.rooms[kind]), nodes_within(part, kind, limits)
-        if fit and most:
-            rank = (int(part.prices[kind]) / min(fit, pods), kind)
-            if best is None or rank < best[0]:
-                best = rank, (kind, fit, most)
-    return best[1] if best else None
+    fits = part.fits[:, place]
+    among = np.flatnonzero((fits > 0) & (part.takes <= limits).all(axis=1))
+    if not len(among):
+        return None
+    kind = int(among[np.argmin(part.prices[among] / np.minimum(fits[among], pods))])
+    return kind, int(fits[kind]), nodes_within(part, kind, limits)
 
 
 def nodes_within(part: Part, kind: int, limits: Ints) -> int:
     """How many more nodes of the kind the limits admit."""
     taken = part.takes[kind] > 0
     return int((limits[taken] // part.takes[kind][taken]).min()) if taken.any() else UNLIMITED
-
-
-def _fits(request: Ints, room: Ints) -> int:
-    asked = request > 0
-    return int((room[asked] // request[asked]).min())

@@ -19,13 +19,13 @@ from engine.scheduling.packing.search import Floats, Ints
 # Searches count money in thousandths of a micro-dollar.
 _PER_MICRO = 1000
 _SMOOTHING = 0.7
-_WEIGHING_ROUNDS = 60
+_WEIGHING_ROUNDS = 100
 _FIRST_SEARCH, _MORE_SEARCH, _LONGEST_SEARCH = 20_000, 8, 100_000_000
 # So many turns without a better bound while searches are cut short are the sign that they are too short.
 _PATIENCE = 10
 # Loads that gain less than this part of a price are not looked for, and bounds are that much lower.
 _WORTHWHILE = 1e-5
-_STEPS_OF_PROGRAM = 1_000
+_STEPS_OF_PROGRAM = 5_000
 
 
 @frozen(eq=False)
@@ -68,10 +68,7 @@ class Generation:
         self._smoothing = _SMOOTHING
         self._longest = _FIRST_SEARCH
         self._turns_in_vain = 0
-        self._guests = [
-            np.flatnonzero(part.allowed[kind] & (part.requests <= part.rooms[kind]).all(axis=1))
-            for kind in range(len(part.prices))
-        ]
+        self._guests = [np.flatnonzero(fits) for fits in part.fits]
 
     def turn(self) -> int:
         """One solution of the program and one search for each kind. Returns the steps used. Raises SolverFailed."""

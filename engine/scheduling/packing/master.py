@@ -87,18 +87,18 @@ class Master:
 
 def quiet_solver() -> Any:
     """A solver that says nothing and does the same every time."""
-    solver: Any = _Quiet()
+    solver: Any = _Quiet()  # type: ignore[no-untyped-call]
     solver.setOptionValue("threads", _THREADS)
     solver.setOptionValue("random_seed", 0)
     return solver
 
 
-class _Quiet(highspy.Highs):  # type: ignore[misc]
+class _Quiet(highspy.Highs):
     """HiGHS prints its name where its callbacks are enabled, which is in its making: so it is silenced just before."""
 
     def enableCallbacks(self) -> None:  # noqa: N802
         self.setOptionValue("output_flag", False)
-        super().enableCallbacks()
+        super().enableCallbacks()  # type: ignore[no-untyped-call]
 
 
 def penalty_dollars(part: Part) -> float:

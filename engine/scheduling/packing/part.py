@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
-from attrs import frozen
+from attrs import field, frozen
 
 from engine.scheduling.packing.problem import NodeKind, PackClass, PackingProblem
 from engine.scheduling.packing.search import Ints
@@ -33,6 +33,14 @@ class Part:
     allowed: np.ndarray[tuple[int, ...], np.dtype[np.bool_]]
     takes: Ints
     limits: Ints
+    fits: Ints = field(init=False)
+
+    @fits.default
+    def _pods_of_one_class(self) -> Ints:
+        """By kind and class, how many pods of nothing but the class a node of the kind holds."""
+        asked = np.where(self.requests > 0, self.requests, 1)
+        fits = np.where(self.requests > 0, self.rooms[:, None, :] // asked, UNLIMITED).min(axis=2)
+        return np.where(self.allowed, fits, 0)
 
 
 def parts_of(problem: PackingProblem) -> tuple[tuple[Part, ...], tuple[int, ...]]:
@@ -59,7 +67,20 @@ _Homes = dict[int, frozenset[int]]
 def _undominated(problem: PackingProblem, homes: _Homes) -> tuple[int, ...]:
     """Kinds that hold anything, and of which no other gives as much to as many for as little and takes no more."""
     guests = _guests(homes)
-    ordered = sorted(guests, key=lambda kind: _order_of_kind(problem, homes, kind, guests[kind]))
+    # Kinds by content, so that no index decides.
+    places = {
+        content: place for place, content in enumerate(sorted({_content(problem.kinds[kind]) for kind in guests}))
+    }
+    place_of = {kind: places[_content(problem.kinds[kind])] for kind in guests}
+    held = {
+        index: (problem.classes[index].requests, problem.classes[index].count, sorted(map(place_of.__getitem__, kinds)))
+        for index, kinds in homes.items()
+    }
+
+    def order(kind: int) -> tuple[object, ...]:
+        return place_of[kind], -len(guests[kind]), sorted(held[index] for index in guests[kind])
+
+    ordered = sorted(guests, key=order)
     kept: list[int] = []
     for kind in ordered:
         if not any(
@@ -77,16 +98,8 @@ def _guests(homes: _Homes) -> dict[int, frozenset[int]]:
     return {kind: frozenset(each) for kind, each in guests.items()}
 
 
-def _order_of_kind(problem: PackingProblem, homes: _Homes, kind: int, guests: Iterable[int]) -> tuple[object, ...]:
-    """Cheap ones first, then what has more room, so that what beats another comes before it. No index decides."""
-    held = sorted(
-        (each.requests, each.count, sorted(_content(problem.kinds[other]) for other in homes[index]))
-        for index, each in ((index, problem.classes[index]) for index in guests)
-    )
-    return *_content(problem.kinds[kind]), -len(held), held
-
-
 def _content(kind: NodeKind) -> tuple[int, tuple[int, ...], tuple[int, ...], int]:
+    """For sorting: cheap ones first, then what has more room, so that what beats another comes before it."""
     most = UNLIMITED if kind.most is None else kind.most
     return kind.micros_per_hour, tuple(-each for each in kind.room), kind.takes, -most
 

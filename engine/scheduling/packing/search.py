@@ -30,6 +30,7 @@ def best_load(  # noqa: C901
     # Rounding of floats must never cut off what is better: amounts are whole, so this errs to the safe side.
     slack = 1.0 + 1e-9
     order = np.empty(classes, np.int64)
+    useful = np.empty(classes, np.int64)
     chosen = 0
     ratios = np.zeros(classes, np.float64)
     for i in range(classes):
@@ -38,12 +39,43 @@ def best_load(  # noqa: C901
             if requests[i, d] > room[d]:
                 fits = 0
         if fits > 0 and values[i] > 0:
-            weight = 0.0
-            for d in range(dimensions):
-                weight += weights[0, d] * requests[i, d]
-            ratios[i] = values[i] / weight if weight > 0.0 else np.inf
             order[chosen] = i
             chosen += 1
+    # A class is left out where another is worth as much, takes no more, and is never short: each load with the one is
+    # beaten or equalled by that with the other in its place.
+    kept = 0
+    for a in range(chosen):
+        i = order[a]
+        is_beaten = False
+        for b in range(chosen):
+            j = order[b]
+            if values[j] < values[i] or a == b:
+                continue
+            takes_no_more = True
+            is_same = values[j] == values[i]
+            fits = counts[j] + 1
+            for d in range(dimensions):
+                if requests[j, d] > requests[i, d]:
+                    takes_no_more = False
+                    break
+                if requests[j, d] < requests[i, d]:
+                    is_same = False
+                if requests[j, d] > 0:
+                    fits = min(fits, room[d] // requests[j, d])
+            if takes_no_more and fits <= counts[j] and not (is_same and b > a):
+                is_beaten = True
+                break
+        if not is_beaten:
+            useful[kept] = i
+            kept += 1
+    chosen = kept
+    for a in range(chosen):
+        i = useful[a]
+        order[a] = i
+        weight = 0.0
+        for d in range(dimensions):
+            weight += weights[0, d] * requests[i, d]
+        ratios[i] = values[i] / weight if weight > 0.0 else np.inf
     for a in range(1, chosen):
         i = order[a]
         b = a - 1
@@ -147,48 +179,51 @@ def weighing(requests: Ints, values: Ints, room: Ints, rounds: int) -> Floats:  
     """
     classes, dimensions = requests.shape
     rows = np.zeros((dimensions + 1, dimensions), np.float64)
-    prices = np.zeros(dimensions, np.float64)
-    best = np.inf
+    # What a pod takes of the room, for its worth; of classes that are worth something and fit.
+    shares = np.zeros((classes, dimensions), np.float64)
+    chosen = 0
+    for i in range(classes):
+        holds = values[i] > 0
+        for d in range(dimensions):
+            if requests[i, d] > room[d]:
+                holds = False
+        if holds:
+            for d in range(dimensions):
+                if requests[i, d] > 0:
+                    shares[chosen, d] = requests[i, d] / (room[d] * float(values[i]))
+            chosen += 1
+    prices = np.full(dimensions, 1.0 / dimensions)
     for d in range(dimensions):
-        prices[d] = 1.0 / dimensions
         if room[d] > 0:
             rows[d + 1, d] = 1.0 / room[d]
+        rows[0, d] = 1.0 / room[d] if room[d] > 0 else 1.0
+    best = 0.0
     for turn in range(rounds):
-        dearest = -1
-        worth = 0.0
-        for i in range(classes):
-            if values[i] <= 0:
-                continue
+        cheapest = -1
+        least = np.inf
+        for i in range(chosen):
             cost = 0.0
-            holds = True
             for d in range(dimensions):
-                if requests[i, d] > room[d]:
-                    holds = False
-                    break
-                if requests[i, d] > 0:
-                    cost += prices[d] * requests[i, d] / room[d]
-            if holds and cost > 0.0 and values[i] / cost > worth:
-                worth = values[i] / cost
-                dearest = i
-        if dearest < 0:
+                cost += prices[d] * shares[i, d]
+            if cost < least:
+                least = cost
+                cheapest = i
+        if cheapest < 0:
             break
-        if worth < best:
-            best = worth
+        if least > best:
+            best = least
             for d in range(dimensions):
                 rows[0, d] = prices[d] / room[d] if room[d] > 0 else 1.0
-        share = 0.0
+        largest = 0.0
         for d in range(dimensions):
-            if requests[dearest, d] > 0:
-                share = max(share, requests[dearest, d] / room[d])
+            largest = max(largest, shares[cheapest, d])
+        if largest <= 0.0:
+            break
         step = 1.0 / (3.0 + turn * 0.5)
         total = 0.0
         for d in range(dimensions):
-            if requests[dearest, d] > 0:
-                prices[d] *= 1.0 + step * requests[dearest, d] / room[d] / share
+            prices[d] *= 1.0 + step * shares[cheapest, d] / largest
             total += prices[d]
         for d in range(dimensions):
             prices[d] /= total
-    if best == np.inf:
-        for d in range(dimensions):
-            rows[0, d] = 1.0 / room[d] if room[d] > 0 else 1.0
     return rows

@@ -9,7 +9,7 @@ from engine.scheduling.packing.master import Column
 from engine.scheduling.packing.part import Load, Part
 
 _MOST_LOADS = 1_000
-_MOST_VISITS = 5_000
+_MOST_VISITS = 2_000
 
 
 def all_full_loads(part: Part) -> tuple[tuple[Column, ...], int]:
