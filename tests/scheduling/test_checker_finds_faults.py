@@ -109,7 +109,7 @@ def relaunched(plan: Plan, *launches: Launch) -> Plan:
     old = {each.claim.name for each in plan.launches}
     claims = [each for each in plan.document.claims if each.name not in old]
     claims += [each.claim for each in launches]
-    proposed = evolve(plan.document, node_sets=node_sets(claims))
+    proposed = evolve(plan.document, node_sets=node_sets(iter(claims)))
     after = total(each.usd_per_hour for each in claims)
     return evolve(plan, launches=launches, document=proposed, usd_per_hour_after=after)
 
@@ -173,7 +173,7 @@ def without_reasons(plan: Plan) -> Plan:
 
 def without_standing_claim(plan: Plan) -> Plan:
     left = [each for each in plan.document.claims if each.name != STANDING.name]
-    return evolve(plan, document=evolve(plan.document, node_sets=node_sets(left)))
+    return evolve(plan, document=evolve(plan.document, node_sets=node_sets(iter(left))))
 
 
 def without_cpu_launch(plan: Plan) -> Plan:
@@ -304,6 +304,15 @@ def test_a_plan_for_another_world_is_found_out(name: str) -> None:
     rule, change = CHANGES[name]
     cluster = a_cluster()
     assert rule in rules_broken(change(cluster), planned(cluster))
+
+
+def test_a_refused_pod_of_higher_priority_is_found_out() -> None:
+    cluster = a_cluster()
+    urgent = pod("urgent", cpu="500m", priority=10)
+    seen = evolve(cluster.snapshot, pods=(*cluster.snapshot.pods, urgent))
+    plan = planned(cluster)
+    passed_over = evolve(plan, unplaced=(*plan.unplaced, evolve(plan.unplaced[0], pod=urgent.key)))
+    assert rules_broken(evolve(cluster, snapshot=seen), passed_over) == {"priority"}
 
 
 @pytest.mark.parametrize("trouble", ["node.kubernetes.io/not-ready", "readiness.k8s.io/network", "starting"])

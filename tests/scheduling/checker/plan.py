@@ -16,6 +16,7 @@ from tests.scheduling.checker.launches import purchases
 from tests.scheduling.checker.limits import within_caps, within_limits
 from tests.scheduling.checker.placing import placings
 from tests.scheduling.checker.pods import answers
+from tests.scheduling.checker.priority import priority_first
 from tests.scheduling.checker.violation import Violation
 
 
@@ -26,6 +27,7 @@ def violations(
     return (
         *answers(snapshot, plan),
         *placings(snapshot, plan, policy, catalog),
+        *priority_first(snapshot, plan, policy, catalog),
         *purchases(snapshot, plan, policy, environment, catalog),
         *within_limits(snapshot, plan, policy, environment, catalog),
         *within_caps(plan, environment),
