@@ -103,12 +103,14 @@ def test_a_deployment_is_bought_for_bound_scaled_down_drained_past_a_budget_and_
     cluster.scale("serve", 2)
     eventually(lambda: len(cluster.list("Pod", "app=serve")) == 2, "two pods are left")
     first, second = bound_to(cluster.running("app=serve"))
+    [held] = [pod["metadata"]["name"] for pod in cluster.list("Pod", "app=serve") if pod["spec"]["nodeName"] == first]
     KubernetesDrainer(ApiServer(str(live.plane.kubeconfig))).mark(first)
     (spare,) = set(node_names(cluster, live)) - {first, second}
     eventually(lambda: evictions(live.plane)[REFUSED] - before[REFUSED] >= 2, "two passes ask, and are refused")
     assert evictions(live.plane)[ALLOWED] == before[ALLOWED]
     assert bound_to(cluster.running("app=serve")) == [first, second]
     assert node_names(cluster, live) == sorted([first, second, spare])
+    eventually(lambda: told_of(cluster, "FailedDraining") == {held}, "an event on the pod says what holds it")
     cluster.patch("PodDisruptionBudget", "serve", {"spec": {"maxUnavailable": 1}})
     eventually(lambda: bound_to(cluster.running("app=serve")) == sorted([second, spare]), "the pod runs elsewhere")
     assert evictions(live.plane)[ALLOWED] - before[ALLOWED] == 1
@@ -131,7 +133,15 @@ def test_a_deployment_is_bought_for_bound_scaled_down_drained_past_a_budget_and_
     standing = json.loads(told.stdout)
     assert (standing["nodes"], standing["problems"]) == ([], [])
     assert standing["last_outcome"]["is_settled"]
-    assert [line for line in runner.warnings if "until the whole cluster is seen" not in line] == []
+    [warned] = [line for line in runner.warnings if "until the whole cluster is seen" not in line]
+    assert f"/{held} stays on node {first}, which is to leave: " in warned
+    assert "The disruption budget serve needs 2 healthy pods" in warned
+    assert f"/{held} does not hold node {first} any more" in runner.words
+
+
+def told_of(cluster: Cluster, reason: str) -> set[str]:
+    """The pods that events of the reason are about."""
+    return {event["involvedObject"]["name"] for event in cluster.list("Event") if event["reason"] == reason}
 
 
 def waiting(cluster: Cluster) -> list[str]:
