@@ -28,6 +28,10 @@ def diff(
         list[Path] | None,
         typer.Option("--snapshot", help="A recorded moment to decide on; repeatable, policies/snapshots by default."),
     ] = None,
+    at: Annotated[
+        list[str] | None,
+        typer.Option("--at", help="Decide each moment as if it were this time, such as 2026-12-01T02:00; repeatable."),
+    ] = None,
     output: Annotated[
         DiffOutput, typer.Option("--output", "-o", help="markdown is for a pull request's comment.")
     ] = DiffOutput.TEXT,
@@ -37,10 +41,14 @@ def diff(
 ) -> None:
     """Decide recorded moments by both policies and show what differs. Exit 0 no effect, 2 effects, 1 failed."""
     with told_of_faults():
+        from engine.cli.calendar import moment_of
         from engine.reconcile.diffing import Thresholds, difference
 
         thresholds = Thresholds.parse(fail_on or ())
-        found = difference(context.obj, base, head, tuple(environments or ()), tuple(snapshots or ()), thresholds)
+        moments = tuple(moment_of(each) for each in at or ())
+        found = difference(
+            context.obj, base, head, tuple(environments or ()), tuple(snapshots or ()), thresholds, moments
+        )
         if output is DiffOutput.JSON:
             from engine.report.diff_report_json import diff_json
 

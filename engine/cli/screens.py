@@ -10,6 +10,7 @@ from engine.reconcile import passes
 from engine.reconcile.planning import Planned
 from engine.reconcile.ports import Ports
 from engine.reconcile.up import Ending
+from engine.report.snapshot_words import moved_words
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
@@ -47,6 +48,8 @@ def show_standing(ports: Ports, ending: Ending, console: Console, *, as_json: bo
 def _notes(planned: Planned) -> list[str]:
     proposal = planned.proposal
     notes = list(planned.catalog.notes)
+    if planned.recorded_at is not None:
+        notes.append(moved_words(planned.recorded_at, proposal.snapshot.taken_at))
     if proposal.network_lost:
         notes.append("the environment's own network does not stand in EC2; it will be made")
     elif not proposal.is_settled:

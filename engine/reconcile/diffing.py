@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from datetime import datetime
 from pathlib import Path
 
 from attrs import evolve, frozen
@@ -15,7 +16,7 @@ from engine.policy.lint import lint
 from engine.reconcile.assembly import catalog_of
 from engine.reconcile.diffing_definitions import calendar_changes, definition_changes, finding_changes, limit_changes
 from engine.reconcile.diffing_moments import Loaded, Recorded, moment_difference
-from engine.reconcile.diffing_snapshots import generated, kept_snapshots, named_snapshots, snapshots_of
+from engine.reconcile.diffing_snapshots import generated, kept_snapshots, moved, named_snapshots, snapshots_of
 from engine.reconcile.revisions import Side, opened
 from engine.reconcile.workspace import Workspace, find_workspace
 from engine.report.diff_report import Both, Change, EnvironmentDifference, PolicyDifference
@@ -67,10 +68,12 @@ def difference(
     names: Sequence[str] = (),
     snapshots: Sequence[Path] = (),
     thresholds: Thresholds = Thresholds(),
+    at: Sequence[datetime] = (),
 ) -> PolicyDifference:
     """Compare the environments of these names (none: all) on these snapshots (none: those that the project keeps).
 
-    ``project`` is a folder inside the project. Raises Fault; what does not load is part of the answer.
+    ``project`` is a folder inside the project. ``at``: each snapshot is decided as if taken at each of these times,
+    and not at its own. Raises Fault; what does not load is part of the answer.
     """
     named = named_snapshots(snapshots)
     with opened(base, project) as old, opened(head, project) as new:
@@ -79,7 +82,7 @@ def difference(
         every = named or kept_snapshots((new.workspace, old.workspace, *_here(project)))
         is_told = bool(named and names)
         compared = [
-            _Comparing(old, new, name, every if is_told else snapshots_of(name, every, known)) for name in chosen
+            _Comparing(old, new, name, every if is_told else snapshots_of(name, every, known), at) for name in chosen
         ]
         found = [each.difference() for each in compared]
     findings = Both(
@@ -114,8 +117,10 @@ def _here(project: Path) -> tuple[Workspace, ...]:
 class _Comparing:
     """One environment on both sides."""
 
-    def __init__(self, base: Side, head: Side, name: str, snapshots: Sequence[Recorded]) -> None:
-        self._base, self._head, self._name, self._snapshots = base, head, name, snapshots
+    def __init__(
+        self, base: Side, head: Side, name: str, snapshots: Sequence[Recorded], at: Sequence[datetime]
+    ) -> None:
+        self._base, self._head, self._name, self._snapshots, self._at = base, head, name, snapshots, at
         self.findings: Both[tuple[Diagnostic, ...]] = Both((), ())
 
     def difference(self) -> EnvironmentDifference:
@@ -138,7 +143,7 @@ class _Comparing:
 
     def _compared(self, base: Loaded, head: Loaded) -> EnvironmentDifference:
         made_up = None if self._snapshots else generated((base, head), self._head.workspace.root)
-        moments = self._snapshots or ((made_up,) if made_up is not None else ())
+        moments = moved(self._snapshots or ((made_up,) if made_up is not None else ()), self._at)
         notes = () if moments else (f"no snapshot of {self._name} is recorded, so no plans are compared",)
         return EnvironmentDifference(
             self._name,

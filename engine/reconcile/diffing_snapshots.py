@@ -6,6 +6,8 @@ from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+from attrs import evolve
+
 from engine.model.environment import Environment, NetworkMode
 from engine.model.policy import NodeClass
 from engine.model.snapshot import CloudFacts, ResolvedSubnet, Snapshot
@@ -15,6 +17,7 @@ from engine.reconcile.diffing_moments import Loaded, Recorded
 from engine.reconcile.planning import read_snapshot
 from engine.reconcile.revisions import SNAPSHOTS
 from engine.reconcile.workspace import Workspace
+from engine.report.snapshot_words import moved_words
 from engine.sandbox.manifests import read_manifests
 from engine.sandbox.workload import sandbox_objects
 
@@ -41,6 +44,18 @@ def snapshots_of(environment: str, every: Sequence[Recorded], known: Iterable[st
     """An environment's own snapshots, and those that are of no environment here."""
     others = set(known) - {environment}
     return tuple(each for each in every if each.snapshot.environment not in others)
+
+
+def moved(every: Sequence[Recorded], at: Iterable[datetime]) -> tuple[Recorded, ...]:
+    """Each as if it had been taken at each of these times, which its note says; as they are where there are none."""
+    times = tuple(dict.fromkeys(at))
+    return tuple(_moved(each, time) for each in every for time in times) if times else tuple(every)
+
+
+def _moved(recorded: Recorded, at: datetime) -> Recorded:
+    told = moved_words(recorded.snapshot.taken_at, at)
+    note = f"{recorded.note}; {told}" if recorded.note else told
+    return evolve(recorded, snapshot=evolve(recorded.snapshot, taken_at=at), note=note)
 
 
 def generated(sides: tuple[Loaded, Loaded], root: Path) -> Recorded | None:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from pathlib import Path
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 from engine.decide import decide
 from engine.model.canonical import UnreadableValue, from_json
@@ -21,12 +22,13 @@ from engine.reconcile.workspace import Workspace
 
 @frozen
 class Planned:
-    """A proposal, with what it was decided by."""
+    """A proposal, with what it was decided by. ``recorded_at``: when its snapshot was taken, where that was moved."""
 
     proposal: Proposal
     environment: Environment
     policy: Policy
     catalog: Catalog
+    recorded_at: datetime | None = None
 
 
 def plan_now(workspace: Workspace, name: str) -> Planned:
@@ -40,15 +42,19 @@ def plan_now(workspace: Workspace, name: str) -> Planned:
     return Planned(proposal, ports.environment, ports.policy, ports.catalog)
 
 
-def plan_from_snapshot(workspace: Workspace, name: str, file: Path) -> Planned:
-    """Plan on a recorded snapshot: no cluster and no account is asked, and nothing is kept. Raises Fault."""
+def plan_from_snapshot(workspace: Workspace, name: str, file: Path, at: datetime | None = None) -> Planned:
+    """Plan on a recorded snapshot: no cluster and no account is asked, and nothing is kept. Raises Fault.
+
+    ``at``: as if it had been taken then.
+    """
     environment = workspace.environment(name)
     policy = workspace.policy(environment)
     catalog = catalog_of(workspace, environment)
-    snapshot = read_snapshot(file)
+    recorded = read_snapshot(file)
+    snapshot = recorded if at is None else evolve(recorded, taken_at=at)
     plan = decide(snapshot, policy, catalog, environment)
     proposal = Proposal(snapshot=snapshot, plan=plan, problems=(), is_settled=True)
-    return Planned(proposal, environment, policy, catalog)
+    return Planned(proposal, environment, policy, catalog, recorded.taken_at if at is not None else None)
 
 
 def read_snapshot(file: Path) -> Snapshot:

@@ -30,8 +30,11 @@ DIAGNOSTICS_SCHEMA = "nodewright.dev/diagnostics/v1"
 DOCTOR_SCHEMA = "nodewright.dev/doctor/v1"
 
 
-def plan_json(plan: Plan) -> str:
-    """A plan with every machine and pod by name, each reason as its code, its numbers and its words."""
+def plan_json(plan: Plan, recorded_at: datetime | None = None) -> str:
+    """A plan with every machine and pod by name, each reason as its code, its numbers and its words.
+
+    ``recorded_at``: when its snapshot was taken, where the plan is of another time.
+    """
     now = plan.decided_at
     draining = sum(removal.phase is RemovalPhase.MARK for removal in plan.removals)
     return _written(
@@ -40,6 +43,7 @@ def plan_json(plan: Plan) -> str:
             "environment": plan.environment,
             "hash": plan.hash,
             "decided_at": to_plain(now),
+            **({"recorded_at": to_plain(recorded_at)} if recorded_at is not None else {}),
             "base_version": plan.base_version,
             "policy_digest": plan.policy_digest,
             "catalog_digest": plan.catalog_digest,

@@ -79,7 +79,7 @@ def _header(plan: Plan, snapshot: Snapshot, policy: Policy, catalog: Catalog, no
     published = f"version {plan.base_version}" if plan.base_version else "nothing published yet"
     first = Text.assemble(
         (plan.environment, "bold"),
-        f"  {published}, seen {format_duration(now - snapshot.taken_at)} ago: "
+        f"  {published}, {_seen(snapshot.taken_at, now)}: "
         f"{counted(len(snapshot.nodes), 'node')}, {counted(len(snapshot.pods), 'pod')}, {waiting} waiting",
     )
     second = (
@@ -89,6 +89,13 @@ def _header(plan: Plan, snapshot: Snapshot, policy: Policy, catalog: Catalog, no
     if details:
         second += f"\nprices from {catalog.source}"
     return first.append("\n").append(second, style="dim")
+
+
+def _seen(taken_at: datetime, now: datetime) -> str:
+    """A time that was supposed may be yet to come."""
+    if taken_at > now:
+        return f"as of {taken_at:%Y-%m-%d %H:%M} UTC"
+    return f"seen {format_duration(now - taken_at)} ago"
 
 
 def _ending(plan: Plan) -> Iterator[Text]:

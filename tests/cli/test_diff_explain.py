@@ -42,6 +42,18 @@ def test_markdown_and_json_are_all_that_stands_on_standard_output(project: Repos
     assert report["environments"][0]["moments"][0]["snapshot"] == "policies/snapshots/monday.json"
 
 
+def test_a_plan_of_a_recorded_moment_at_another_time_says_so(project: Repository) -> None:
+    snapshot = str(project.root / "policies" / "snapshots" / "monday.json")
+    shown = ran(project, "plan", "test", "--snapshot", snapshot, "--at", "2999-12-01T02:00Z")
+    report = ran(project, "plan", "test", "--snapshot", snapshot, "--at", "2999-12-01T02:00Z", "-o", "json")
+    told = " ".join(shown.stdout.split())
+    assert "as if the snapshot were taken at Sun 2999-12-01 02:00 UTC; it was at Mon 2026-11-30 12:00 UTC" in told
+    assert "as of 2999-12-01 02:00 UTC: 0 nodes" in told
+    times = json.loads(report.stdout)
+    assert times["decided_at"].startswith("2999-12-01T02:00")
+    assert times["recorded_at"].startswith("2026-11-30T12:00")
+
+
 def test_more_than_a_threshold_fails(project: Repository) -> None:
     over = ran(project, "diff", "HEAD~1", "--fail-on", "more-cost=1.00")
     assert over.exit_code == 1
@@ -55,6 +67,8 @@ def test_more_than_a_threshold_fails(project: Repository) -> None:
         (("diff", "HEAD", "--env", "tset"), "did you mean test?"),
         (("diff", "HEAD", "--snapshot", "nowhere.json"), "nowhere.json cannot be read"),
         (("diff", "HEAD", "--fail-on", "cost"), "write more-cost=USD in dollars an hour"),
+        (("diff", "HEAD", "--at", "soon"), "'soon' is no time"),
+        (("plan", "test", "--at", "2026-12-01"), "--at is for a recorded snapshot"),
         (("explain", "pod", "x", "--reason", "Empty"), "--reason is for budgets"),
         (("explain", "budget", "gpu", "--reason", "boredom"), "it is one of Empty, Underutilized, Drifted, Expired"),
         (("explain", "pod", "x", "--at", "soon"), "'soon' is no time"),

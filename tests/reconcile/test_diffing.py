@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -208,6 +209,24 @@ def test_a_guardrails_verdict_and_a_ceiling_that_change_are_told(project: Reposi
     [verdict] = moment.verdicts
     assert (verdict.rule, verdict.said) == ("plan-size", Both("", "blocks add: too many nodes at once"))
     assert moment.launches.head == 0
+
+
+def test_at_another_time_a_rule_of_nights_shows_what_it_does_and_the_moment_says_that_it_was_moved(
+    project: Repository,
+) -> None:
+    of_nights = SIZE_GUARDRAIL.replace("plan.launchCount <= 2", "plan.launchCount <= 2 || !windows.nights")
+    project.write({"policies/rules/nights.yaml": NIGHTS, "policies/rules/size.yaml": of_nights})
+    night, noon = datetime(2026, 12, 1, 2, tzinfo=UTC), datetime(2026, 12, 1, 12, tzinfo=UTC)
+
+    [recorded] = the_environment(compared(project)).moments
+    [moved, later] = the_environment(difference(project.root, "HEAD", ".", at=[night, noon])).moments
+
+    assert (recorded.launches, recorded.note) == (Both(6, 6), "")
+    assert (moved.launches, moved.taken_at) == (Both(6, 0), night)
+    assert (later.launches, later.taken_at) == (Both(6, 6), noon)
+    assert moved.note == (
+        "decided as if the snapshot were taken at Tue 2026-12-01 02:00 UTC; it was at Mon 2026-11-30 12:00 UTC"
+    )
 
 
 def test_a_budget_that_changes_is_told_as_intervals_of_the_week(project: Repository) -> None:
