@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from enum import Enum
 
 from attrs import frozen
+
+# More digits are no integer of 64 bits, leading zeros apart.
+_DECIMAL = re.compile(r"[+-]?[0-9]{1,63}", re.ASCII)
 
 
 class Operator(str, Enum):
@@ -44,9 +48,9 @@ class Requirement:
         return value is not None and self._bounds(value)
 
     def _bounds(self, value: str) -> bool:
-        try:
-            number, bound = int(value), int(self.values[0])
-        except (ValueError, IndexError):
+        number = whole_number(value)
+        bound = whole_number(self.values[0]) if self.values else None
+        if number is None or bound is None:
             return False
         match self.operator:
             case Operator.GT:
@@ -60,6 +64,17 @@ class Requirement:
 
     def __str__(self) -> str:
         return " ".join(part for part in (self.key, self.operator.value, ",".join(self.values)) if part)
+
+
+def whole_number(text: str) -> int | None:
+    """The integer that Kubernetes reads in a label's value: decimal, of 64 bits; None where it reads none.
+
+    Go's strconv.ParseInt with base 10, which unlike Python takes no ``1_000``.
+    """
+    if _DECIMAL.fullmatch(text) is None:
+        return None
+    number = int(text)
+    return number if -(2**63) <= number < 2**63 else None
 
 
 class TaintEffect(str, Enum):

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from attrs import evolve, field, frozen
 
-from engine.model.constraint import Operator, Requirement
+from engine.model.constraint import Operator, Requirement, whole_number
 from engine.model.labels import ALIASES, WELL_KNOWN
 
 _OWNED_DOMAINS = ("karpenter.sh", "karpenter.k8s.aws")
@@ -64,7 +64,7 @@ class ValueSet:
                 return cls(complement=True, min_values=floor)
             case Operator.DOES_NOT_EXIST:
                 return cls(absent=True, min_values=floor)
-        bound = _integer(requirement.values[0]) if requirement.values else None
+        bound = whole_number(requirement.values[0]) if requirement.values else None
         if bound is None:
             return cls(min_values=floor)
         match requirement.operator:
@@ -133,7 +133,7 @@ class ValueSet:
     def _within_bounds(self, value: str) -> bool:
         if self.lower is None and self.upper is None:
             return True
-        number = _integer(value)
+        number = whole_number(value)
         if number is None:
             return False
         return (self.lower is None or number >= self.lower) and (self.upper is None or number <= self.upper)
@@ -153,13 +153,6 @@ def shown_values(values: Iterable[str]) -> str:
     names = sorted(set(values))
     more = len(names) - _SHOWN_VALUES
     return ", ".join(names[:_SHOWN_VALUES]) + (f" and {more} more" if more > 0 else "")
-
-
-def _integer(text: str) -> int | None:
-    try:
-        return int(text)
-    except ValueError:
-        return None
 
 
 @frozen

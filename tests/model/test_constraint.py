@@ -23,6 +23,11 @@ from engine.model.constraint import Operator, Requirement, Taint, TaintEffect, T
         (Operator.LTE, ("4",), "5", False),
         (Operator.GT, ("4",), "many", False),
         (Operator.GT, ("4",), None, False),
+        (Operator.GT, ("4",), "1_000", False),
+        (Operator.GT, ("4",), str(2**63), False),
+        (Operator.GT, ("4",), str(2**63 - 1), True),
+        (Operator.GT, ("4",), "", False),
+        (Operator.GT, (), "5", False),
     ],
 )
 def test_a_requirement_admits_a_label_as_kubernetes_does(
