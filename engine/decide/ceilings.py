@@ -47,7 +47,7 @@ class Ceilings:
         if not self._has_rules:
             return ()
         if self._found is None:
-            markets = [_market(state) for state in states]
+            markets = [pool_market(state) for state in states]
             self._rules = LimitRules(bundle_of(self._policy), self._policy, self._environment, snapshot, markets)
             standing = _Standing(self._fleet, self._gone, market)
             found: list[Ceiling] = []
@@ -103,7 +103,8 @@ class Ceilings:
                 # Which group a pool is in whose groupBy errs is not known, so it is held by itself.
                 groups.setdefault(Group(state.pool.name, group.error) if group.error else group, []).append(state)
         for group, members in groups.items():
-            amount = rules.ceiling(asked, group, members[0].pool.name)
+            own = members[0].pool.name
+            amount = rules.ceiling(asked, group, own)
             if amount is None:
                 continue
             pools = [state.pool.name for state in members]
@@ -123,10 +124,12 @@ class Ceilings:
                 node_pools=frozenset(pools),
                 is_enforced=asked.rule.enforcement is Enforcement.DENY,
                 error=amount.error,
+                message=rules.told(asked, group.name, own),
             )
 
 
-def _market(state: PoolState) -> PoolMarket:
+def pool_market(state: PoolState) -> PoolMarket:
+    """A pool as limit rules see it."""
     return PoolMarket(state.pool, nodes=state.used.amount(NODES), gpus=gpu_count(state.used), types=())
 
 
@@ -281,6 +284,7 @@ class _OfPods:
             counted=frozenset(machines),
             is_enforced=self._asked.rule.enforcement is Enforcement.DENY,
             error=amount.error,
+            message=self._rules.told(self._asked, group.name, own),
         )
 
     def _used(

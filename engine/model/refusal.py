@@ -196,6 +196,7 @@ class CeilingReached:
     millionths of a dollar, others as a count.
 
     ``error`` is what the rule came to where it gave no number: then ``limit`` is what is used, so nothing is added.
+    ``message`` is the rule's, for this group.
     """
 
     code: ClassVar[str] = "ceiling-reached"
@@ -207,6 +208,7 @@ class CeilingReached:
     planned: int
     needed: int
     error: str = ""
+    message: str = ""
 
 
 @frozen

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from engine.decide.ceilings import pool_market
 from engine.decide.offered import BarrierKind, Offered, is_placeable
 from engine.model.plan import Launch, Unplaced
 from engine.model.pod import Pod
 from engine.model.quantity import format_amount
+from engine.model.refusal import CeilingReached
+from engine.policy.rules.ceilings import LimitRules
+from engine.policy.rules.compiled import bundle_of
 from engine.policy.rules.eligibility import RuleVerdict
 from engine.reconcile.diffing_classes import Workloads
 from engine.reconcile.explaining import Asked, unknown
@@ -86,7 +90,7 @@ def _pools(asked: Asked, pod: Pod) -> Iterator[PoolSaid]:
         yield PoolSaid(
             node_pool=name,
             words=_refused(unplaced, name, asked) or _has(asked, offered, pod_class, name),
-            rules=tuple(_rules(offered, pod, pod_class, name)),
+            rules=(*_ceilings(asked, offered, unplaced, pod, name), *_rules(offered, pod, pod_class, name)),
         )
 
 
@@ -99,6 +103,32 @@ def _refused(unplaced: Unplaced | None, pool: str, asked: Asked) -> str:
     refusals = unplaced.refusals if unplaced is not None else ()
     found = (each.refusal for each in refusals if each.node_pool == pool)
     return next((refusal_words(each, asked.snapshot.taken_at) for each in found), "")
+
+
+def _ceilings(asked: Asked, offered: Offered, unplaced: Unplaced | None, pod: Pod, pool: str) -> Iterator[RuleSaid]:
+    """The limit rules whose ceilings keep the pod from the pool: its group, and the group's ceiling, with values."""
+    refusals = unplaced.refusals if unplaced is not None else ()
+    reached = {
+        each.refusal.rule: each.refusal
+        for each in refusals
+        if each.node_pool == pool and isinstance(each.refusal, CeilingReached)
+    }
+    if not reached:
+        return
+    markets = [pool_market(state) for state in offered.states]
+    rules = LimitRules(bundle_of(asked.policy), asked.policy, asked.environment, asked.seen.snapshot, markets)
+    for limit in rules.asked:
+        if limit.rule.name not in reached:
+            continue
+        for part in rules.observe(limit, pod, pool):
+            yield RuleSaid(
+                rule=limit.rule.name,
+                enforcement=limit.rule.enforcement,
+                about=part.name,
+                outcome=answer_words(part.answer),
+                message=reached[limit.rule.name].message if part.name == "ceiling" else "",
+                steps=steps_of(part.observed),
+            )
 
 
 def _has(asked: Asked, offered: Offered, pod_class: PodClass, pool: str) -> str:

@@ -17,9 +17,10 @@ from engine.policy.rules.guardrails import Guardrails
 from engine.reconcile.explaining import Asked, unknown
 from engine.reconcile.explaining_budgets import explain_budget
 from engine.reconcile.workspace import Workspace
+from engine.report.ceiling_words import CEILING_UNITS, ceiling_words
 from engine.report.explain_report import InForce, RuleExplanation, RuleSaid
 from engine.report.explain_steps import answer_words, steps_of
-from engine.report.words import CEILING_UNITS, ceiling_words, counted
+from engine.report.words import counted
 from engine.scheduling.groups import PodClass
 from engine.scheduling.offers import Kind
 from engine.scheduling.problem import PoolState

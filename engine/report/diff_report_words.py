@@ -12,6 +12,7 @@ from engine.model.money import UsdPerHour
 from engine.model.quantity import NODES, format_amount
 from engine.model.rule import LimitedResource
 from engine.policy.rules.ruling import TypeAt
+from engine.report.ceiling_words import CEILING_UNITS, ceiling_words
 from engine.report.definition_words import definition_sentences, definitions_in_short
 from engine.report.diff_report import (
     Both,
@@ -29,7 +30,7 @@ from engine.report.diff_report import (
     WorkloadPods,
 )
 from engine.report.tables import examples
-from engine.report.words import CEILING_UNITS, a_month, ceiling_words, counted, signed
+from engine.report.words import a_month, counted, signed
 
 _TYPES_SHOWN = 4
 _MORE_TYPES_SHOWN = 8

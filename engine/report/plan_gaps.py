@@ -13,8 +13,9 @@ from rich.text import Text
 from engine.model.plan import LimitUse, Plan, Unplaced
 from engine.model.quantity import NODES
 from engine.model.rule import LimitedResource
+from engine.report.ceiling_words import CEILING_UNITS, ceiling_words
 from engine.report.tables import BAR, examples, heading, indented, table
-from engine.report.words import CEILING_UNITS, ceiling_words, counted, refusal_words, rounded_words
+from engine.report.words import counted, refusal_words, rounded_words
 
 _GROUPS_SHOWN = 8
 _REASONS_SHOWN = 2

@@ -8,7 +8,7 @@ from datetime import datetime
 from engine.model.duration import format_duration
 from engine.model.money import UsdPerHour
 from engine.model.plan import LimitUse
-from engine.model.quantity import CPU, EPHEMERAL_STORAGE, MEMORY, NODES, format_amount
+from engine.model.quantity import EPHEMERAL_STORAGE, MEMORY, NODES, format_amount
 from engine.model.refusal import (
     AcceleratorNotOffered,
     BaseCapacity,
@@ -49,17 +49,11 @@ from engine.model.refusal import (
     UnsupportedConstraint,
 )
 from engine.model.rule import LimitedResource
+from engine.report.ceiling_words import ceiling_reached_words
 
 HOURS_A_MONTH = 730
 _MEBIBYTE = 2**20
 _GIBIBYTE = 2**30
-CEILING_UNITS = {
-    LimitedResource.GPUS: "GPUs",
-    LimitedResource.NODES: "nodes",
-    LimitedResource.CPU: "cores",
-    LimitedResource.MEMORY: "Gi of memory",
-    LimitedResource.USD_PER_HOUR: "USD/h",
-}
 _CAPS = {"launches": "launches in one pass", "addedUsdPerHour": "added $/h in one pass"}
 
 
@@ -69,7 +63,7 @@ def refusal_words(refusal: Refusal, now: datetime) -> str:
         case LimitReached():
             return _limit_reached(refusal)
         case CeilingReached():
-            return _ceiling_reached(refusal)
+            return ceiling_reached_words(refusal)
         case GuardrailBlocks():
             return _guardrail_blocks(refusal)
         case CapReached(cap=cap, limit=limit):
@@ -311,33 +305,6 @@ def limit_unit(use: LimitUse) -> str:
             return "bytes"
         case _:
             return "count"
-
-
-def ceiling_words(resource: LimitedResource, amount: int) -> str:
-    """An amount of a limit rule without its unit: dollars with cents, cpu in cores, memory in Gi."""
-    match resource:
-        case LimitedResource.USD_PER_HOUR:
-            return f"{amount / 1_000_000:,.2f}"
-        case LimitedResource.CPU:
-            return format_amount(CPU, amount)
-        case LimitedResource.MEMORY:
-            return f"{amount / _GIBIBYTE:,.1f}".removesuffix(".0")
-        case _:
-            return f"{amount:,}"
-
-
-def _ceiling_reached(refusal: CeilingReached) -> str:
-    """``limit rule team-dollars: 40.00 of 50.00 USD/h by vision, this needs 12.24 more``."""
-    resource = refusal.resource
-    taken, limit, needed = (
-        ceiling_words(resource, amount) for amount in (refusal.used + refusal.planned, refusal.limit, refusal.needed)
-    )
-    if refusal.error:
-        whose = f" for {refusal.group}" if refusal.group else ""
-        told = f"limit rule {refusal.rule} cannot be evaluated{whose}, so nothing is added"
-        return f"{told} to {taken} {CEILING_UNITS[resource]}: {refusal.error}"
-    by = f" by {refusal.group}" if refusal.group else ""
-    return f"limit rule {refusal.rule}: {taken} of {limit} {CEILING_UNITS[resource]}{by}, this needs {needed} more"
 
 
 def _guardrail_blocks(refusal: GuardrailBlocks) -> str:

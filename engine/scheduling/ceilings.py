@@ -31,7 +31,8 @@ class Ceiling:
     in; ``elsewhere`` are those that belong to it on the nodes of any other pool, or of none. ``counted`` are the nodes
     and claims that are in ``used`` of nodes and usdPerHour already.
 
-    One that is not enforced only tells. ``error`` is what the rule came to where it gave no number.
+    One that is not enforced only tells. ``error`` is what the rule came to where it gave no number; ``message`` is what
+    it has to say where it holds something back.
     """
 
     rule: str
@@ -45,6 +46,7 @@ class Ceiling:
     counted: frozenset[str] = frozenset()
     is_enforced: bool = True
     error: str = ""
+    message: str = ""
 
     @property
     def counts_nodes(self) -> bool:
@@ -94,6 +96,7 @@ class Ceiling:
             planned=planned,
             needed=needed,
             error=self.error,
+            message=self.message,
         )
 
 

@@ -36,7 +36,7 @@ def one_gpu(count: int, team: str = "vision") -> list[Pod]:
 
 def reached(plan: Plan) -> set[CeilingReached]:
     return {
-        each.refusal
+        evolve(each.refusal, message="")
         for unplaced in plan.unplaced
         for each in unplaced.refusals
         if isinstance(each.refusal, CeilingReached)
@@ -48,6 +48,14 @@ def test_a_pools_ceiling_trims_the_launches_and_names_rule_group_and_amounts() -
     assert len(plan.launches) == 2
     assert reached(plan) == {CeilingReached("ceiling", "gpu", GPUS, limit=2, used=0, planned=2, needed=1)}
     assert plan.limits == (LimitUse("gpu", "gpus", limit=2, used=0, planned=2, rule="ceiling", group="gpu"),)
+
+
+def test_a_refusal_by_a_ceiling_has_the_rules_message_for_the_group() -> None:
+    of_teams = evolve(limit("2", by=TEAM), message="too many GPUs")
+    plan = world(of_teams, pods=one_gpu(3)).decide()
+    assert [each.refusal.message for each in plan.unplaced[0].refusals if isinstance(each.refusal, CeilingReached)] == [
+        "too many GPUs"
+    ]
 
 
 def test_a_ceiling_counts_what_runs_and_what_is_launching_from_pass_to_pass() -> None:

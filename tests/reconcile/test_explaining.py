@@ -96,6 +96,26 @@ def test_a_ceiling_that_blocks_a_pod_is_told_with_what_is_planned_of_it(workspac
     assert pool.words.startswith(("limit rule team-gpus: 3 of 3 GPUs by ml", "guardrail plan-size"))
 
 
+def test_a_ceilings_group_and_number_are_told_with_their_values_before_the_requirement_rules(
+    tmp_path: Path,
+) -> None:
+    limit = TEAM_LIMIT.replace('"3"', "\"group == 'ml' ? 1 : 3\"")
+    made = repository(tmp_path / "limited", memory=MEMORY_RULE, limit=limit)
+    of = seen(Workspace(made.root), *replicas(3, "llm", tier="gold", team="ml"))
+    [blocked, *_] = of.plan.unplaced
+
+    found = explain_pod(of, str(blocked.pod))
+    [pool] = found.pools
+    group, ceiling, requirement, *_ = pool.rules
+
+    assert pool.words == "limit rule team-gpus: 1 of 1 GPUs by ml, this needs 1 more: the team has its GPUs"
+    assert (group.rule, group.about, group.outcome) == ("team-gpus", "groupBy", '"ml"')
+    assert (ceiling.rule, ceiling.about, ceiling.outcome) == ("team-gpus", "ceiling", "1")
+    assert ceiling.message == "the team has its GPUs"
+    assert Step("group == 'ml'", "\"ml\" == 'ml'", "true") in ceiling.steps
+    assert requirement.rule == "gold-memory"
+
+
 def test_a_name_that_is_nearly_a_pods_is_answered_with_the_pods(moment: Asked) -> None:
     with pytest.raises(Fault, match="there is no pod 'ml/lm-0'") as told:
         explain_pod(moment, "ml/lm-0")

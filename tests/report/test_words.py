@@ -122,6 +122,10 @@ REFUSALS: list[tuple[Refusal, str]] = [
         "limit rule team-dollars: 40.00 of 50.00 USD/h by vision, this needs 12.24 more",
     ),
     (
+        CeilingReached("team-gpus", "", LimitedResource.GPUS, 8, 8, 0, 1, message="ask for\n a share: " + "a" * 300),
+        f"limit rule team-gpus: 8 of 8 GPUs, this needs 1 more: ask for a share: {'a' * 142}…",
+    ),
+    (
         CeilingReached("cores", "", LimitedResource.CPU, 16_000, 15_500, 0, 4_000),
         "limit rule cores: 15.5 of 16 cores, this needs 4 more",
     ),

@@ -18,7 +18,7 @@ from engine.model.pod import Pod
 from engine.model.policy import NodePool, Policy
 from engine.model.rule import LimitedResource, LimitRule
 from engine.model.snapshot import Snapshot
-from engine.policy.cel.port import Bound, Program
+from engine.policy.cel.port import Answer, Bound, Observed, Program
 from engine.policy.cel.types import Scalar
 from engine.policy.rules.class_keys import PodSorter, ReadPath, paths_of_match, read_paths
 from engine.policy.rules.compiled import Bundle, CompiledRule
@@ -41,6 +41,15 @@ class Amount:
 
     limit: int
     error: str = ""
+
+
+@frozen
+class LimitPart:
+    """An expression of a limit rule, by its YAML field: what it and its parts came to."""
+
+    name: str
+    answer: Answer
+    observed: tuple[Observed, ...]
 
 
 @frozen(eq=False)
@@ -126,7 +135,27 @@ class LimitRules:
     def told(self, asked: AskedLimit, group: str, pool: str) -> str:
         """What the rule has to say of a group."""
         program = asked.compiled.programs.get("messageExpression")
-        return asked.compiled.told(self._bound(asked, _variables(program) if program else (), group, pool))
+        if program is None:
+            return asked.rule.message
+        return asked.compiled.told(self._bound(asked, _variables(program), group, pool))
+
+    def observe(self, asked: AskedLimit, pod: Pod, pool: str) -> tuple[LimitPart, ...]:
+        """What ``groupBy`` and then ``ceiling`` come to for a pod in a pool, part by part. Slow: for people.
+
+        Where ``groupBy`` errs there is no group, and no ceiling to ask for.
+        """
+        at = pool if asked.is_of_some_pools or not asked.is_of_pods else ""
+        group, told = pool, []
+        if asked.group_by is not None:
+            facts = self._facts.bound(asked.grouped_by, asked.rule, pod if asked.is_of_pods else None, at)
+            answer, observed = asked.group_by.observe(facts)
+            told.append(LimitPart("groupBy", answer, observed))
+            if not isinstance(answer.value, str):
+                return tuple(told)
+            group = answer.value
+        program = asked.compiled.programs["ceiling"]
+        told.append(LimitPart("ceiling", *program.observe(self._bound(asked, _variables(program), group, at))))
+        return tuple(told)
 
     def _group(self, asked: AskedLimit, pod: Pod | None, pool: str) -> Group:
         if asked.group_by is None:
