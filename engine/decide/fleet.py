@@ -30,6 +30,8 @@ EPHEMERAL_TAINTS = frozenset(
         "node.kubernetes.io/unreachable",
     }
 )
+# The node readiness controller's, one for each thing that it waits for (Karpenter's known ephemeral taints).
+_READINESS_TAINTS = "readiness.k8s.io/"
 
 
 @frozen
@@ -116,7 +118,8 @@ class Fleet:
 
 def is_passing(taint: Taint, claim: Claim) -> bool:
     """Whether a taint goes away once the node is up."""
-    return taint.key in EPHEMERAL_TAINTS or taint in claim.startup_taints
+    is_ephemeral = taint.key in EPHEMERAL_TAINTS or taint.key.startswith(_READINESS_TAINTS)
+    return is_ephemeral or taint in claim.startup_taints
 
 
 def is_foreign(taint: Taint, claim: Claim) -> bool:

@@ -174,6 +174,14 @@ def test_a_foreign_taint_passes_until_the_deadline_unless_something_runs_under_i
     assert (forgotten.is_initialized, forgotten.has_failed) == (True, False)
 
 
+def test_a_node_is_not_up_while_something_that_it_waits_for_is_not_ready() -> None:
+    """Karpenter's known ephemeral taints, which must be gone before a node is initialized."""
+    waiting = evolve(UP, taints=(taint("readiness.k8s.io/network"),))
+    runs = (pod("daemon-like", node="n"),)
+    assert seen(3, waiting, pods=runs).milestones.initialized_at is None
+    assert seen(3, UP, pods=runs).milestones.initialized_at == NOON + minutes(3)
+
+
 def test_a_device_that_went_away_has_its_grace_and_then_counts_as_gone() -> None:
     up = Milestones(NOON, NOON, NOON)
     gone = seen(60, SHORT, before=up)

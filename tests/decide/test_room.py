@@ -138,6 +138,7 @@ def test_a_node_that_wavers_just_after_it_came_up_is_still_the_room_that_was_bou
     for wavering in (
         evolve(UP, ready=False, taints=(taint("node.kubernetes.io/not-ready", effect="NoExecute"),)),
         evolve(UP, taints=(taint("node.kubernetes.io/unreachable"),)),
+        evolve(UP, taints=(taint("readiness.k8s.io/network"),)),
     ):
         soon = evolve(of_one(nodes=[wavering]), taken_at=NOON + minutes(4), ledger=came)
         (room,) = rooms(soon)
