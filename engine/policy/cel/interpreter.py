@@ -38,6 +38,19 @@ _MICROS = {
     "ns": Fraction(1, 1000),
 }
 _MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,6})?(?:Z|[+-]\d\d:\d\d)", re.ASCII)
+_SLASHES = re.compile(r"(?<=[^/])//+")
+_PARTS_OF_MOMENTS = (
+    "getFullYear",
+    "getMonth",
+    "getDate",
+    "getDayOfMonth",
+    "getDayOfWeek",
+    "getDayOfYear",
+    "getHours",
+    "getMinutes",
+    "getSeconds",
+    "getMilliseconds",
+)
 _TEXT_TOKENS = frozenset({"STRING_LIT", "MLSTRING_LIT"})
 
 
@@ -99,7 +112,7 @@ class StrictEvaluator(Evaluator):
         left = self.visit(tree.children[0])
         if len(tree.children) == 1 or _is_exactly(left, decisive):
             return left
-        return _joined(together, left, self.visit(tree.children[1]))
+        return _joined(together, left, self.visit(tree.children[1]), decisive=decisive)
 
     def expr(self, tree: Any) -> Any:
         condition = self.visit(tree.children[0])
@@ -143,7 +156,11 @@ def _is_exactly(value: Any, truth: bool) -> bool:
     return isinstance(value, celtypes.BoolType) and bool(value) is truth
 
 
-def _joined(together: Callable[[Any, Any], Any], left: Any, right: Any) -> Any:
+def _joined(together: Callable[[Any, Any], Any], left: Any, right: Any, *, decisive: bool) -> Any:
+    """Of two errors the first: the library would write both into a third, and grow with every further one."""
+    errors = [each for each in (left, right) if isinstance(each, CELEvalError)]
+    if errors:
+        return right if _is_exactly(right, decisive) else errors[0]
     return eval_error("no such overload", TypeError)(together)(left, right)
 
 
@@ -158,7 +175,7 @@ def _exists(turns: Iterator[tuple[Any, Any]]) -> Any:
 def _until(turns: Iterator[tuple[Any, Any]], together: Callable[[Any, Any], Any], *, decisive: bool) -> Any:
     result: Any = celtypes.BoolType(not decisive)
     for _, answer in turns:
-        result = _joined(together, result, answer)
+        result = _joined(together, result, answer, decisive=decisive)
         if _is_exactly(result, decisive):
             break
     return result
@@ -298,7 +315,17 @@ def _timestamp(value: Any) -> Any:
     return celtypes.TimestampType(value)
 
 
+def _in_zone(name: str) -> Callable[..., Any]:
+    """A part of a moment as its zone's clock shows it. `cel-expr` finds a zone by its path: slashes may repeat."""
+
+    def part(moment: Any, *zone: Any) -> Any:
+        return base_functions[name](moment, *(celtypes.StringType(_SLASHES.sub("/", each)) for each in zone))
+
+    return part
+
+
 FUNCTIONS: dict[str, Callable[..., Any]] = {
+    **{name: _in_zone(name) for name in _PARTS_OF_MOMENTS},
     "_==_": _equal,
     "_!=_": _unequal,
     "_in_": _in,

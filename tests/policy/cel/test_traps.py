@@ -208,3 +208,19 @@ def test_list_ranges_are_not_offered() -> None:
 def test_an_optional_is_no_answer() -> None:
     (problem,) = problems("cel-expr", "pod.labels[?'team']", Scalar.STRING)
     assert problem.rule == "cel-result-type"
+
+
+@on_both
+def test_a_long_chain_of_parts_that_err_tells_one_error_in_short(engine: str) -> None:
+    # Where each error took in the one before it, this took minutes and all memory.
+    chain = " && ".join(["pod.labels['none'] == 'x'"] * 400)
+
+    found = answer(engine, chain)
+
+    assert found.value is None
+    assert 0 < len(found.error) < 200
+
+
+@on_both
+def test_a_zone_whose_slash_is_doubled_is_found(engine: str) -> None:
+    assert answer(engine, "now.getHours('Europe//Berlin') == now.getHours('Europe/Berlin')") == Answer(value=True)
