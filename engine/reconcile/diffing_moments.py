@@ -35,6 +35,7 @@ from engine.report.diff_report import (
     VerdictDifference,
 )
 from engine.report.plan_gaps import blocked_groups
+from engine.report.snapshot_words import pod_counts
 from engine.report.words import counted, stay_words
 
 _REASONS_SHOWN = 3
@@ -74,8 +75,7 @@ def moment_difference(base: Loaded, head: Loaded, recorded: Recorded) -> MomentD
         note=recorded.note,
         taken_at=snapshot.taken_at,
         nodes=len(tuple(snapshot.document.claims)) if snapshot.document is not None else 0,
-        pods=len(pods),
-        waiting=len(snapshot.waiting_pods),
+        pods=pod_counts(snapshot.pods),
         launches=Both(len(plans.base.launches), len(plans.head.launches)),
         removals=Both(len(plans.base.removals), len(plans.head.removals)),
         usd_per_hour=Both(_cost(after.base), _cost(after.head)),

@@ -16,6 +16,7 @@ from engine.model.diagnostic import Diagnostic
 from engine.model.money import FREE, UsdPerHour
 from engine.model.rule import Enforcement, LimitedResource, RuleKind
 from engine.policy.rules.ruling import TypeAt
+from engine.report.snapshot_words import PodCounts
 
 T = TypeVar("T")
 
@@ -173,8 +174,8 @@ class ErrorsDifference:
 class MomentDifference:
     """One environment at one recorded moment. ``note`` says what the moment is where it is no recorded snapshot.
 
-    ``pods`` are those that nodes are made for. Removals are machines that leave or begin to. Launches are of this one
-    pass, which caps may cut short. ``foundation_differs``: network, roles or what a pool boots are others.
+    ``nodes`` are those that the snapshot's document has. Removals are machines that leave or begin to. Launches are of
+    this one pass, which caps may cut short. ``foundation_differs``: network, roles or what a pool boots are others.
     """
 
     environment: str
@@ -182,8 +183,7 @@ class MomentDifference:
     note: str
     taken_at: datetime
     nodes: int
-    pods: int
-    waiting: int
+    pods: PodCounts
     launches: Both[int]
     removals: Both[int]
     usd_per_hour: Both[UsdPerHour]

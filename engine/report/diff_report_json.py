@@ -49,8 +49,13 @@ def _environment(environment: EnvironmentDifference) -> dict[str, Any]:
 def _moment(moment: MomentDifference) -> dict[str, Any]:
     classes = [{**to_plain(each), "pods": each.pods} for each in moment.classes]
     blocked = [{**to_plain(each), "pods": each.pods} for each in moment.blocked]
+    counts = moment.pods
     return {
         **to_plain(moment),
+        "pods": counts.pods,
+        "waiting": counts.waiting,
+        "daemon_pods": counts.daemons,
+        "other_pods": counts.others,
         "summary": moment_sentence(moment),
         "has_effect": moment.has_effect,
         "more_usd_per_hour": to_plain(moment.more_usd_per_hour),

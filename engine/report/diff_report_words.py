@@ -204,7 +204,7 @@ def ceiling_change_words(change: CeilingChange) -> str:
 
 def place_words(moment: MomentDifference) -> str:
     """What the moment is of: how much was there."""
-    there = f"{counted(moment.nodes, 'node')}, {counted(moment.pods, 'pod')}, {moment.waiting:,} waiting"
+    there = f"{counted(moment.nodes, 'node')}, {moment.pods.words}"
     return f"{moment.snapshot}, {moment.taken_at:%Y-%m-%d %H:%M} UTC: {there}"
 
 

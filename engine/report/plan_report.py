@@ -17,6 +17,7 @@ from engine.report.cluster_notes import karpenter_notes, paused_notes
 from engine.report.plan_changes import kept_section, launches_section, removals_section
 from engine.report.plan_gaps import bindings_section, blocked_section, limits_section, shortfalls_section
 from engine.report.plan_rules import rules_section, verdict_counts
+from engine.report.snapshot_words import pod_counts
 from engine.report.tables import Screen, short_hash
 from engine.report.words import a_month, counted, signed
 
@@ -74,13 +75,12 @@ def plan_line(plan: Plan) -> str:
 
 
 def _header(plan: Plan, snapshot: Snapshot, policy: Policy, catalog: Catalog, now: datetime, *, details: bool) -> Text:
-    waiting = sum(pod.is_waiting for pod in snapshot.pods)
     warnings = f" ({counted(len(policy.warnings), 'warning')})" if policy.warnings else ""
     published = f"version {plan.base_version}" if plan.base_version else "nothing published yet"
     first = Text.assemble(
         (plan.environment, "bold"),
         f"  {published}, {_seen(snapshot.taken_at, now)}: "
-        f"{counted(len(snapshot.nodes), 'node')}, {counted(len(snapshot.pods), 'pod')}, {waiting} waiting",
+        f"{counted(len(snapshot.nodes), 'node')}, {pod_counts(snapshot.pods).words}",
     )
     second = (
         f"plan {short_hash(plan.hash)}  policy {short_hash(plan.policy_digest)}{warnings}  "

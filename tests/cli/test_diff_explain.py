@@ -9,6 +9,8 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from engine.cli.main import app
+from engine.model.pod import Owner, PodPhase
+from tests.builders import pod
 from tests.reconcile.policy_repository import MEMORY_RULE, Repository, a_moment, replicas, repository
 
 
@@ -52,6 +54,21 @@ def test_a_plan_of_a_recorded_moment_at_another_time_says_so(project: Repository
     times = json.loads(report.stdout)
     assert times["decided_at"].startswith("2999-12-01T02:00")
     assert times["recorded_at"].startswith("2026-11-30T12:00")
+
+
+def test_plan_and_diff_count_the_pods_of_a_moment_alike(tmp_path: Path) -> None:
+    made = repository(tmp_path / "project")
+    daemon = pod("agent", node="node-1", owner=Owner("DaemonSet", "agent"))
+    done = pod("job", node="node-1", phase=PodPhase.SUCCEEDED)
+    file = str(made.record(a_moment([*replicas(2), daemon, done])))
+    made.commit("begin")
+
+    planned = ran(made, "plan", "test", "--snapshot", file).stdout
+    compared = ran(made, "diff", "HEAD", "--snapshot", file).stdout
+
+    counted = "2 pods, 2 waiting, 1 of daemons, 1 done, going or for no pool"
+    assert counted in " ".join(planned.split())
+    assert counted in " ".join(compared.split())
 
 
 def test_more_than_a_threshold_fails(project: Repository) -> None:

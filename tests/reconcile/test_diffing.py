@@ -356,7 +356,7 @@ def test_a_sandbox_without_a_snapshot_is_compared_on_the_pods_that_it_makes_up(t
 
     moment = the_moment(compared(project))
 
-    assert (moment.snapshot, moment.waiting) == ("generated pods", 12)
+    assert (moment.snapshot, moment.pods.waiting) == ("generated pods", 12)
     assert "no snapshot is recorded, so these are the 12 pods that the sandbox makes up" in moment.note
 
 
@@ -401,4 +401,4 @@ def test_the_shipped_policies_differ_from_themselves_in_nothing() -> None:
 
     assert not found.has_effect
     assert (found.findings, the_environment(found).definitions) == ((), ())
-    assert the_moment(found).pods > 0
+    assert the_moment(found).pods.pods > 0

@@ -72,7 +72,7 @@ def test_pods_that_run_count_among_those_who_lose_types() -> None:
     rule = require("instanceType.name != 'g5.xlarge'", "no-small")
     moment = of_two_nodes(with_disruption(LATER), with_disruption(LATER, rule), pods=True)
     [changed] = moment.classes
-    assert (moment.waiting, changed.pods) == (0, 2)
+    assert (moment.pods.waiting, changed.pods) == (0, 2)
     assert [types.types for types in changed.lost] == [(("g5.xlarge", "on-demand"),)]
     assert moment.launches == Both(0, 0)
 

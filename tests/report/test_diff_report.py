@@ -33,6 +33,7 @@ from engine.report.diff_report_json import diff_json
 from engine.report.diff_report_markdown import MOST_CHARACTERS, diff_markdown
 from engine.report.diff_report_text import render_difference
 from engine.report.diff_report_words import calendar_rows, environment_sentence, verdict_sentence
+from engine.report.snapshot_words import PodCounts
 from tests.builders import NOON, minutes, usd
 from tests.report.golden_text import assert_golden, printed
 
@@ -47,8 +48,7 @@ def a_moment(**more: object) -> MomentDifference:
         "note": "",
         "taken_at": NOON,
         "nodes": 12,
-        "pods": 300,
-        "waiting": 40,
+        "pods": PodCounts(300, 40, 72, 5),
         "launches": Both(2, 5),
         "removals": Both(0, 1),
         "usd_per_hour": Both(usd("100"), usd("112.34")),
@@ -187,6 +187,8 @@ def test_programs_get_the_schema_the_sums_and_every_part() -> None:
     assert (report["schema"], report["has_effect"], report["is_invalid"]) == ("nodewright.dev/diff/v1", True, False)
     assert (report["more_usd_per_hour"], report["more_removals"]) == ("12.340000", 1)
     assert (moment["launches"], moment["more_gpus"]) == ({"base": 2, "head": 5}, 11)
+    counts = [moment[each] for each in ("pods", "waiting", "daemon_pods", "other_pods")]
+    assert counts == [300, 40, 72, 5]
     assert moment["classes"][0]["lost"][0]["types"] == [["g5.12xlarge", "on-demand"]]
     assert (moment["classes"][0]["pods"], moment["blocked"][0]["pods"]) == (210, 5)
     assert environment["limits"] == [
