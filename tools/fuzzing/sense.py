@@ -167,5 +167,7 @@ def _check_params(rule: AnyRule, declared: Mapping[str, Any]) -> None:
         value = rule.params[str(name)]
         promise(type(value) is types[given["type"]], "a parameter has its type", (name, value))
         if isinstance(value, int | float) and not isinstance(value, bool):
-            within = given.get("min", value) <= value <= given.get("max", value)
+            # A bound that is null says nothing.
+            least, most = given.get("min"), given.get("max")
+            within = (least is None or least <= value) and (most is None or value <= most)
             promise(within, "a parameter is within its bounds", (name, value, given))
