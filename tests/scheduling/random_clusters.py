@@ -13,13 +13,13 @@ from attrs import evolve, frozen
 from engine.model import labels as keys
 from engine.model.catalog import Catalog
 from engine.model.constraint import Requirement, Taint
-from engine.model.environment import Caps, Environment
+from engine.model.environment import Caps, Environment, Network, NetworkMode
 from engine.model.ledger import FailedBringUps, Ledger, Unavailable
 from engine.model.money import UsdPerHour
 from engine.model.pod import DaemonSet, Pod
 from engine.model.policy import BlockDevice, Budget, Disruption, NodeClass, NodePool, Policy
 from engine.model.quantity import NVIDIA_GPU, Resources
-from engine.model.snapshot import CloudFacts, KarpenterFacts, Snapshot
+from engine.model.snapshot import CloudFacts, KarpenterFacts, ResolvedSubnet, Snapshot
 from tests.builders import (
     ANYTHING,
     NOON,
@@ -107,6 +107,7 @@ class _Draw:
         self._types = dice.some(_TYPES, min(3, knobs.types), knobs.types)
         self._pools = [self._pool(f"pool-{number}") for number in range(dice.upto(knobs.pools, least=1))]
         self._class = self._node_class()
+        self._subnets = self._subnets_of_others() if knobs.oddities and dice.one_in(3) else ()
         self._daemon_sets = [self._daemon_set(number) for number in range(dice.upto(knobs.daemon_sets))]
 
     def cluster(self) -> Cluster:
@@ -127,11 +128,13 @@ class _Draw:
             cloud=CloudFacts(
                 instances=tuple(stand.instances),
                 images={self._class.name: _IMAGES},
+                subnets={self._class.name: self._subnets},
+                security_group_ids={self._class.name: ("sg-1",)},
                 absent_claims=tuple(stand.absent),
             ),
             document=published if stand.claims or records else None,
             ledger=evolve(self._ledger(sold, waiting, stand), settled_version=version - dice.upto(1)),
-            karpenter=self._karpenter(),
+            karpenter=self._karpenter(stand),
         )
         return Cluster(seen, policy(*self._pools, node_classes=(self._class,)), sold, self._environment())
 
@@ -146,6 +149,13 @@ class _Draw:
         if size is None:
             return node_class()
         return node_class(block_devices=(BlockDevice("/dev/xvda", volume_size_gib=size, is_root=True),))
+
+    def _subnets_of_others(self) -> tuple[ResolvedSubnet, ...]:
+        """Of a network that is there already: not in each zone, and several in one."""
+        zones = [*self._dice.some(self._zones, 1, len(self._zones)), self._zones[0]]
+        return tuple(
+            ResolvedSubnet(f"subnet-{number}", zone, self._dice.upto(200)) for number, zone in enumerate(zones)
+        )
 
     def _pool(self, name: str) -> NodePool:
         dice, knobs = self._dice, self._knobs
@@ -167,17 +177,21 @@ class _Draw:
         )
 
     def _environment(self) -> Environment:
+        network = Network(mode=NetworkMode.EXISTING if self._subnets else NetworkMode.OWNED, zones=ZONES)
         if not self._knobs.bounds:
-            return environment()
+            return environment(network=network)
         overrides = {}
         if self._dice.one_in(4):
             overrides = {self._pools[0].name: Resources.parse(self._dice.pick([{"nodes": 3}, {NVIDIA_GPU: 1}]))}
         few, cheap = Caps(launches=2), Caps(added_usd_per_hour=UsdPerHour(2_500_000))
-        return environment(limits=overrides, caps=self._dice.pick([Caps(), Caps(), Caps(), few, cheap]))
+        return environment(
+            network=network, limits=overrides, caps=self._dice.pick([Caps(), Caps(), Caps(), few, cheap])
+        )
 
-    def _karpenter(self) -> KarpenterFacts:
+    def _karpenter(self, stand: Machines) -> KarpenterFacts:
         if self._knobs.bounds and self._dice.one_in(16):
-            return KarpenterFacts(is_live=True, node_pools=(self._pools[-1].name,))
+            theirs = tuple(each.name for each in stand.nodes if each.name.startswith("foreign"))
+            return KarpenterFacts(is_live=True, node_pools=(self._pools[-1].name,), nodes=theirs)
         return KarpenterFacts()
 
     def _daemon_set(self, number: int) -> DaemonSet:

@@ -75,7 +75,7 @@ class Machines:
         states = [self._in_use, self._in_use, self._in_use]
         if self._knobs.troubles:
             states += [self._asked, self._launched, self._coming, self._coming, self._in_trouble, self._closed]
-            states += [self._lost, self._leaving]
+            states += [self._lost, self._leaving, self._doubled]
         self._dice.pick(states)(made, kind)
 
     def _asked(self, made: Claim, kind: InstanceType) -> None:
@@ -110,6 +110,14 @@ class Machines:
             )
         )
         self.milestones[made.name] = Milestones(asked_at=made.created_at, launched_at=made.created_at)
+
+    def _doubled(self, made: Claim, kind: InstanceType) -> None:
+        """Registered anew under another name; the old Node is still shown."""
+        self._in_use(made, kind)
+        fresh, old = self.nodes[-1], self.nodes[-1]
+        old = evolve(old, name=f"old-{old.name}", ready=self._dice.one_in(2), created_at=old.created_at - minutes(5))
+        self.nodes[-1:] = [fresh, old]
+        self._bind(old)
 
     def _in_use(self, made: Claim, kind: InstanceType) -> None:
         self.claims.append(made)
@@ -188,7 +196,7 @@ class Machines:
                 {},
                 {keys.NODE_POOL: self._pools[0].name},
                 {TEAM: "a"},
-                {TIER: "3"},
+                {TIER: self._dice.pick(("3", "1_0"))},
                 {"beta.kubernetes.io/arch": kind.arch},
             ]
         )

@@ -34,7 +34,7 @@ _NO_POOL = NodePool(name="", node_class="", position=Position(file="", line=0, c
 class Machine:
     """A node, or a claim without one. ``closed`` says why no pod may be planned on it; empty: it may.
 
-    ``pods`` are those bound there that have not finished.
+    ``pods`` are those bound there, under any name that its machine has, that have not finished.
     """
 
     node: str | None
@@ -53,17 +53,19 @@ class Machine:
 
 def machines(snapshot: Snapshot, plan: Plan, policy: Policy) -> tuple[Machine, ...]:
     """Every claim of the published document, and every node that is no claim's."""
+    # By machine, not by Node: one that registered anew under another name runs the pods of both.
+    machine_of = {node.name: _instance_of(node) or node.name for node in snapshot.nodes}
     bound: dict[str, list[Pod]] = {}
     for pod in snapshot.pods:
         if pod.node_name is not None and pod.phase.value not in ("Succeeded", "Failed"):
-            bound.setdefault(pod.node_name, []).append(pod)
+            bound.setdefault(machine_of.get(pod.node_name, pod.node_name), []).append(pod)
     of_claim = nodes_by_claim(snapshot)
     # A record that is not settled still owns its node.
     records = snapshot.document.removals if snapshot.document else ()
-    leaving = {of_claim[record.claim].name for record in records if record.claim in of_claim}
+    leaving = [of_claim[record.claim] for record in records if record.claim in of_claim]
     gone = {removal.record.claim for removal in plan.removals}
     pools = {pool.name: pool for pool in policy.node_pools}
-    found, taken = [], set(leaving)
+    found, taken = [], {_instance_of(node) for node in leaving}
     for claim in snapshot.document.claims if snapshot.document else ():
         node = of_claim.get(claim.name)
         milestones = plan.ledger.milestones.get(claim.name) or Milestones()
@@ -77,12 +79,15 @@ def machines(snapshot: Snapshot, plan: Plan, policy: Policy) -> tuple[Machine, .
                 )
             )
         else:
-            taken.add(node.name)
-            found.append(_standing(claim, node, milestones, pool, tuple(bound.get(node.name, ())), closed, snapshot))
+            taken.add(_instance_of(node))
+            found.append(
+                _standing(claim, node, milestones, pool, tuple(bound.get(machine_of[node.name], ())), closed, snapshot)
+            )
     for node in snapshot.nodes:
-        if node.name not in taken:
+        # Another Node of a machine that is known already, registered under another name, is no machine more.
+        if _instance_of(node) not in taken:
             closed = _shut(node) or ("" if node.ready else "it is not ready")
-            pods = tuple(bound.get(node.name, ()))
+            pods = tuple(bound.get(machine_of[node.name], ()))
             # A cordon that was taken off leaves its taint for a moment.
             taints = tuple(each for each in node.taints if each.key != _CORDON)
             kind = _type_of(node.labels)
@@ -92,14 +97,23 @@ def machines(snapshot: Snapshot, plan: Plan, policy: Policy) -> tuple[Machine, .
 
 def nodes_by_claim(snapshot: Snapshot) -> Mapping[str, Node]:
     """The node of each claim's or record's machine; of several, the newest that is ready."""
-    instances: dict[str, str] = dict(snapshot.ledger.instance_ids)
-    instances.update(_ids(each for each in snapshot.cloud.instances if not each.is_alive))
-    instances.update(_ids(each for each in snapshot.cloud.instances if each.is_alive))
     by_id: dict[str, Node] = {}
     for node in sorted(snapshot.nodes, key=lambda each: (each.ready and not each.deleting, each.created_at, each.name)):
         if node.provider_id:
-            by_id[node.provider_id.rsplit("/", 1)[-1]] = node
-    return {claim: by_id[instance] for claim, instance in instances.items() if instance in by_id}
+            by_id[_instance_of(node)] = node
+    return {claim: by_id[instance] for claim, instance in _instances(snapshot).items() if instance in by_id}
+
+
+def _instances(snapshot: Snapshot) -> dict[str, str]:
+    """The instance of each claim: the live one, else the one that is dead, else the one that is remembered."""
+    instances = dict(snapshot.ledger.instance_ids)
+    instances.update(_ids(each for each in snapshot.cloud.instances if not each.is_alive))
+    instances.update(_ids(each for each in snapshot.cloud.instances if each.is_alive))
+    return instances
+
+
+def _instance_of(node: Node) -> str:
+    return node.provider_id.rsplit("/", 1)[-1]
 
 
 def _ids(instances: Iterable[Instance]) -> Iterator[tuple[str, str]]:
