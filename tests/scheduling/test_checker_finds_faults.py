@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -304,6 +306,16 @@ def test_a_plan_for_another_world_is_found_out(name: str) -> None:
     rule, change = CHANGES[name]
     cluster = a_cluster()
     assert rule in rules_broken(change(cluster), planned(cluster))
+
+
+def test_the_checker_knows_values_and_nothing_of_what_it_judges() -> None:
+    folder = Path(__file__).with_name("checker")
+    texts = {path.name: path.read_text(encoding="utf-8") for path in folder.glob("*.py")}
+    line = re.compile(r"^(?:from|import) ((?:engine|tests)[.\w]*)", re.MULTILINE)
+    imported = {name: set(line.findall(text)) for name, text in texts.items()}
+    own = ("engine.model.", "tests.scheduling.checker")
+    assert len(texts) > 10
+    assert {name: told for name, told in imported.items() if not all(each.startswith(own) for each in told)} == {}
 
 
 def test_a_refused_pod_of_higher_priority_is_found_out() -> None:
