@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from enum import Enum
 from itertools import pairwise
 
-from attrs import fields, has
+from attrs import evolve, fields, has
 
 from engine.model.diagnostic import Diagnostic, Position
 from engine.model.duration import format_duration
@@ -21,6 +21,7 @@ from engine.reconcile.calendar import calendar_of
 from engine.reconcile.diffing_moments import Loaded
 from engine.report.calendar_report import CalendarScreen
 from engine.report.diff_report import (
+    PARAMETER,
     SETTING,
     WINDOW,
     Both,
@@ -43,7 +44,7 @@ _WRITTEN_AS = {"is_portable": "portable", "is_time_sensitive": "timeSensitive", 
 def definition_changes(base: Loaded, head: Loaded) -> tuple[DefinitionChange, ...]:
     """Of rules as they are in force in the environment, parameters and enforcement included; in order of kinds."""
     return (
-        *_changes(_rules(base.policy), _rules(head.policy)),
+        *_rule_changes(base, head),
         *_changes(_named("NodePool", base.policy.node_pools), _named("NodePool", head.policy.node_pools)),
         *_changes(_named("EC2NodeClass", base.policy.node_classes), _named("EC2NodeClass", head.policy.node_classes)),
         *_changes(_named(WINDOW, base.policy.windows), _named(WINDOW, head.policy.windows)),
@@ -110,6 +111,24 @@ def _changes(
             yield DefinitionChange(kind, name, Change.CHANGED, _place(after), parts)
 
 
+def _rule_changes(base: Loaded, head: Loaded) -> Iterable[DefinitionChange]:
+    """Parameters and enforcement that a stack file gives are told with their place in it."""
+    said = Both(base.environment.rule_positions, head.environment.rule_positions)
+    for change in _changes(_rules(base.policy), _rules(head.policy)):
+        parts = tuple(evolve(part, place=_stack_place(change.name, part.name, said)) for part in change.parts)
+        is_of_stack = bool(parts) and all(part.place for part in parts)
+        yield evolve(change, parts=parts, place=parts[0].place if is_of_stack else change.place)
+
+
+def _stack_place(rule: str, part: str, said: Both[Mapping[str, Position]]) -> str:
+    """Where the stack file sets it, or did; empty where the value is the rule file's on both sides."""
+    parameter = part.removeprefix(PARAMETER)
+    key = f"params[{rule}][{parameter}]" if parameter != part else f"{part}[{rule}]"
+    if key in said.head:
+        return f"{said.head[key].file}:{said.head[key].line}"
+    return f"{said.base[key].file}:{said.base[key].line} of BASE" if key in said.base else ""
+
+
 def _place(defined: _Defined | None) -> str:
     position: Position | None = defined.position if defined is not None else None
     return f"{position.file}:{position.line}" if position is not None else ""
@@ -120,8 +139,17 @@ def _parts(before: _Defined, after: _Defined) -> Iterable[PartChange]:
         if each.name in _NOT_MEANING:
             continue
         old, new = getattr(before, each.name, None), getattr(after, each.name, None)
-        if _meaning(old) != _meaning(new):
+        if each.name == "params":
+            yield from _parameters(old or {}, new or {})
+        elif _meaning(old) != _meaning(new):
             yield PartChange(_written_as(each.name), Both(_text(old), _text(new)))
+
+
+def _parameters(old: Mapping[str, object], new: Mapping[str, object]) -> Iterable[PartChange]:
+    for name in sorted(old.keys() | new.keys()):
+        values = Both(_text(old.get(name)), _text(new.get(name)))
+        if values.differs:
+            yield PartChange(f"{PARAMETER}{name}", values)
 
 
 def _meaning(value: object) -> object:

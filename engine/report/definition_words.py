@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from engine.report.diff_report import Change, DefinitionChange, PartChange
+from engine.report.diff_report import PARAMETER, Change, DefinitionChange, PartChange
 
 _IN_SHORT, _SENTENCES = 3, 8
+_TEXT_CHARACTERS = 200
+_ENFORCEMENT = "enforcement"
 
 
 def definition_sentences(definitions: Iterable[DefinitionChange]) -> Iterator[str]:
@@ -36,8 +38,24 @@ def definition_words(definition: DefinitionChange) -> str:
 
 def _part_words(part: PartChange) -> str:
     """Of an expression, that it changes: its text stands below."""
-    before, after = (text if text is not None else "none" for text in (part.text.base, part.text.head))
-    return f"{before} → {after}" if part.name == "enforcement" else f"{part.name} changes"
+    name = part.name.removeprefix(PARAMETER)
+    if part.name != _ENFORCEMENT and name == part.name:
+        return f"{name} changes"
+    values = part_values(part)
+    told = values if part.name == _ENFORCEMENT else f"{name} {values}"
+    return f"{told} ({part.place})" if part.place else told
+
+
+def part_values(part: PartChange) -> str:
+    """``40 → 10``, each in one line and not too long."""
+    return " → ".join(map(_text, (part.text.base, part.text.head)))
+
+
+def _text(text: str | None) -> str:
+    if text is None:
+        return "nothing"
+    line = " ".join(text.split())
+    return line if len(line) <= _TEXT_CHARACTERS else f"{line[: _TEXT_CHARACTERS - 1]}…"
 
 
 def _weightiest_first(definitions: Iterable[DefinitionChange]) -> Sequence[DefinitionChange]:
@@ -47,4 +65,4 @@ def _weightiest_first(definitions: Iterable[DefinitionChange]) -> Sequence[Defin
 
 
 def _is_softer(definition: DefinitionChange) -> bool:
-    return definition.change is Change.REMOVED or any(part.name == "enforcement" for part in definition.parts)
+    return definition.change is Change.REMOVED or any(part.name == _ENFORCEMENT for part in definition.parts)

@@ -21,6 +21,8 @@ from engine.report.snapshot_words import PodCounts
 T = TypeVar("T")
 
 WINDOW, SETTING = "window", "setting"
+# What the name of a part begins with that is a rule's parameter.
+PARAMETER = "params."
 _RULE_KINDS = frozenset(kind.value for kind in RuleKind)
 # What people read of a rule, by its YAML fields: no decision goes by it.
 _WORDS = frozenset({"message", "messageExpression", "remedy", "docs", "labels"})
@@ -219,15 +221,22 @@ class MomentDifference:
 
 @frozen
 class PartChange:
-    """A part of a definition as text; None where the side lacks it."""
+    """A part of a definition as text; None where the side lacks it. A rule's parameter is ``params.NAME``.
+
+    ``place`` is FILE:LINE where it is the stack file that says so.
+    """
 
     name: str
     text: Both[str | None]
+    place: str = ""
 
 
 @frozen
 class DefinitionChange:
-    """A rule, pool, class or window, or a setting of the stack file. ``place`` is FILE:LINE where that is known."""
+    """A rule, pool, class or window, or a setting of the stack file. ``place`` is FILE:LINE where that is known.
+
+    Of a rule that differs only by what a stack file says of it, that is the stack file's.
+    """
 
     kind: str
     name: str

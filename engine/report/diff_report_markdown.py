@@ -220,6 +220,7 @@ def _definitions(definitions: Sequence[DefinitionChange]) -> Iterator[str]:
         lines.append(f"- **{each.change.value}** {_safe(each.kind)} {_safe(each.name)}{place}")
         lines += [
             f"  - {_safe(part.name)}: {_code(part.text.base)} → {_code(part.text.head)}"
+            + (f" ({_safe(part.place)})" if part.place not in ("", each.place) else "")
             for part in each.parts
             if part.text.base is not None or part.text.head is not None
         ]

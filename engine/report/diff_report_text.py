@@ -8,6 +8,7 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from engine.model.duration import format_duration
+from engine.report.definition_words import part_values
 from engine.report.diff_report import EnvironmentDifference, MomentDifference, PolicyDifference
 from engine.report.diff_report_words import (
     calendar_rows,
@@ -58,15 +59,7 @@ def _environment(environment: EnvironmentDifference) -> Iterator[RenderableType]
         yield from _moment(moment)
     yield from _listed("Limits", [limit_words(each) for each in environment.limits])
     yield from _calendar(environment)
-    yield from _listed(
-        "In the files",
-        [
-            f"{each.change.value} {each.kind} {each.name}"
-            + (f": {', '.join(part.name for part in each.parts)}" if each.parts else "")
-            + (f" ({each.place})" if each.place else "")
-            for each in environment.definitions
-        ],
-    )
+    yield from _definitions(environment)
 
 
 def _moment(moment: MomentDifference) -> Iterator[RenderableType]:
@@ -138,6 +131,20 @@ def _calendar(environment: EnvironmentDifference) -> Iterator[RenderableType]:
         lasts, when = format_duration(row.lasts), examples(row.when, shown=_INTERVALS_SHOWN)
         rows.add(row.node_pool, row.allowed.base, row.allowed.head, lasts, when, row.reasons)
     yield indented(rows, 4)
+
+
+def _definitions(environment: EnvironmentDifference) -> Iterator[RenderableType]:
+    if not environment.definitions:
+        return
+    yield indented(heading("In the files"))
+    for each in environment.definitions[:_ROWS]:
+        place = f" ({each.place})" if each.place else ""
+        yield indented(Text(f"{each.change.value} {each.kind} {each.name}{place}"), 4)
+        for part in each.parts:
+            if part.text.base is not None or part.text.head is not None:
+                where = f" ({part.place})" if part.place not in ("", each.place) else ""
+                yield indented(Text(f"{part.name}: {part_values(part)}{where}"), 6)
+    yield from _more(len(environment.definitions))
 
 
 def _listed(title: str, lines: Iterable[str]) -> Iterator[RenderableType]:

@@ -11,7 +11,7 @@ import pytest
 from engine.model.fault import Fault
 from engine.reconcile.diffing import Thresholds, difference
 from engine.report.diff_report import Both, Change, EnvironmentDifference, MomentDifference, PolicyDifference
-from engine.report.diff_report_words import moment_sentence, types_words, verdict_sentence
+from engine.report.diff_report_words import environment_sentence, moment_sentence, types_words, verdict_sentence
 from tests.builders import usd
 from tests.engine.workspaces import REPOSITORY
 from tests.reconcile.policy_repository import (
@@ -253,10 +253,30 @@ def test_a_parameter_of_the_stack_file_counts_as_the_rules(project: Repository) 
 
     [definition] = the_environment(found).definitions
     [part] = definition.parts
-    assert (definition.name, part.name, part.text) == ("gold-memory", "params", Both("minMem: 40", "minMem: 10"))
+    line = STACK.count("\n") + 1
+    assert (definition.name, part.name, part.text) == ("gold-memory", "params.minMem", Both("40", "10"))
+    assert definition.place == part.place == f"stacks/Pulumi.test.yaml:{line}"
+    told = f"RequirementRule gold-memory: minMem 40 → 10 (stacks/Pulumi.test.yaml:{line})."
+    assert environment_sentence(the_environment(found)) == told
     assert [each.because for each in the_moment(found).classes[0].gained] == [
         "rule gold-memory bars it in gpu: gold pods need a large GPU"
     ]
+
+
+def test_a_parameter_that_the_stack_file_no_longer_sets_is_told_with_where_it_did_and_the_rules_own_as_its(
+    project: Repository,
+) -> None:
+    project.write({"policies/rules/memory.yaml": MEMORY_RULE})
+    project.write({"stacks/Pulumi.test.yaml": STACK + "  nodewright:params: {gold-memory: {minMem: 10}}\n"})
+    project.commit("rule")
+    project.write({"stacks/Pulumi.test.yaml": STACK})
+    [unset] = the_environment(compared(project)).definitions
+    project.commit("unset")
+    project.write({"policies/rules/memory.yaml": MEMORY_RULE.replace("default: 40", "default: 50")})
+    [own] = the_environment(compared(project)).definitions
+
+    assert unset.parts[0].place == f"stacks/Pulumi.test.yaml:{STACK.count(chr(10)) + 1} of BASE"
+    assert (own.parts[0].text, own.parts[0].place, own.place) == (Both("40", "50"), "", "policies/rules/memory.yaml:3")
 
 
 def test_a_policy_that_does_not_load_is_shown_with_its_findings(project: Repository) -> None:

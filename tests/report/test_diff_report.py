@@ -100,6 +100,16 @@ def a_difference(moment: MomentDifference | None = None, **more: object) -> Poli
                 "policies/rules/gold.yaml:3",
                 (PartChange("require", Both("instanceType.gpuMemoryGiB >= 24", "instanceType.gpuMemoryGiB >= 40")),),
             ),
+            DefinitionChange(
+                "LimitRule",
+                "team-gpus",
+                Change.CHANGED,
+                "policies/rules/teams.yaml:3",
+                (
+                    PartChange("params.gpus", Both("8", "4"), "stacks/Pulumi.prod.yaml:40"),
+                    PartChange("message", Both("the team has its GPUs", "ask for a share")),
+                ),
+            ),
             DefinitionChange("NodePool", "gpu-old", Change.REMOVED, "policies/old.yaml:1"),
         ),
         limits=(LimitChange("gpu-core", "nvidia.com/gpu", Both(16, 28)),),
