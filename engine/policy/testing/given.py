@@ -18,6 +18,7 @@ from engine.policy.facts.values import Facts, node_pool_facts, window_facts
 from engine.policy.findings import did_you_mean
 from engine.policy.located import Fields, Items, Located, Path, find
 from engine.policy.located import Scalar as Written
+from engine.policy.rules.gather import stack_position
 from engine.policy.rules.parts import VOLUNTARY
 from engine.policy.rules.ruling import TypeAt
 from engine.policy.rules.types_at import SoldType
@@ -88,6 +89,16 @@ class Given:
         path = (*self._case.path, "given")
         fields = find(self._root, path)
         return [(name, self._key_at((*path, name))) for name in fields.fields] if isinstance(fields, Fields) else []
+
+    def of_stack(self) -> Mapping[str, Position]:
+        """The rule's parameters whose values are a stack file's, and where that sets them."""
+        here, rule = self._world.environment, self._rule.name
+        own = self._overrides("params")
+        return {
+            name: stack_position(here, f"params[{rule}][{name}]")
+            for name in here.params.get(rule, {})
+            if name not in own
+        }
 
     @cached_property
     def node_pool(self) -> Facts:

@@ -82,7 +82,10 @@ class Judge:
                 self._findings.error(position, rule, message, hint)
             return _failed(blank, "the case is not valid", is_invalid=True)
         problem = _difference(case, said, compiled) or _undecided(case, said, others)
-        return _failed(blank, problem, _values(said.observed)) if problem else blank
+        if not problem:
+            return blank
+        values = dict(_values(said.observed)) | self._values_of_stack(case, compiled)
+        return _failed(blank, problem, tuple(values.items()))
 
     def coverage(self) -> tuple[RuleCoverage, ...]:
         """Of every rule, in the order of names."""
@@ -100,6 +103,14 @@ class Judge:
         if is_own and said.outcome is not Outcome.NOT_MATCHED:
             self._coverage.count(compiled)
         return said
+
+    def _values_of_stack(self, case: Case, compiled: CompiledRule) -> dict[str, str]:
+        """Of parameters about which the case says nothing: another environment may have others."""
+        rule = compiled.rule
+        return {
+            f"params.{name}": f"{_shown(Answer(rule.params[name]))} (from {place.file}:{place.line})"
+            for name, place in Given(case, rule, self._world).of_stack().items()
+        }
 
     def _is_askable(self, case: Case, compiled: CompiledRule) -> bool:
         """Whether the rule can say what is expected of it, and may read what it is given."""

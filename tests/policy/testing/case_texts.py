@@ -8,6 +8,7 @@ from functools import cache
 from attrs import frozen
 
 from engine.model.diagnostic import Diagnostic
+from engine.model.environment import Environment
 from engine.model.policy import Policy
 from engine.policy.findings import Findings
 from engine.policy.testing.coverage import RuleCoverage
@@ -44,10 +45,10 @@ class Judged:
         return [f"{each.position.line}:{each.position.column} {each.rule}: {each.message}" for each in self.findings]
 
 
-def judged(tests: str | bytes, *rules: str, engine: str = "cel-expr") -> Judged:
+def judged(tests: str | bytes, *rules: str, engine: str = "cel-expr", stack: Environment | None = None) -> Judged:
     """What a test file comes to. All texts of rules are files beside a pool named gpu and the Calendar ``office``."""
-    here = environment(cel_engine=engine)
-    policy = _policy(rules, engine)
+    here = stack or environment(cel_engine=engine)
+    policy = load_rules(*rules, environment=stack) if stack is not None else _policy(rules, engine)
     findings = Findings()
     content = tests if isinstance(tests, bytes) else tests.encode()
     judge = Judge(policy, CATALOG, here, findings)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from engine.model.diagnostic import Position
+from tests.builders import environment
 from tests.policy.rules.rule_texts import BUDGET, GUARDRAIL, LIMIT, REQUIREMENT
 from tests.policy.testing.case_texts import ENGINES, HEAD, case, judged
 
@@ -231,3 +233,20 @@ def test_a_case_lays_its_facts_over_those_of_the_file() -> None:
 def test_a_case_that_fails_shows_the_values_that_decided() -> None:
     (result,) = judged(case("no-small", "eligible", "{instanceType: {use: g5.12xlarge}}"), *ALL).results
     assert result.values == (("instanceType.gpuCount >= 8", "false"), ("instanceType.gpuCount", "4"))
+
+
+def test_a_case_that_fails_says_which_of_its_parameters_are_a_stack_files_and_where_that_sets_them() -> None:
+    stack = environment(
+        params={"team-cap": {"day": 4, "night": 6}},
+        rule_positions={"params[team-cap][day]": Position("stacks/Pulumi.test.yaml", 14, 7)},
+    )
+    given = "{windows: [business], params: {night: 9}}"
+
+    [failed] = judged(case("team-cap", "ceiling 8", given), LIMIT, stack=stack).results
+    [passed] = judged(case("team-cap", "ceiling 4", given), LIMIT, stack=stack).results
+
+    values = dict(failed.values)
+    assert failed.problem == "expected ceiling 8, and team-cap says ceiling 4"
+    assert values["params.day"] == "4 (from stacks/Pulumi.test.yaml:14)"
+    assert "params.night" not in values
+    assert passed.passes
