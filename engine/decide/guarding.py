@@ -35,6 +35,7 @@ class Closed:
 
 
 NOTHING_CLOSED = Closed()
+_BLOCKABLE = (ActionClass.ADD, ActionClass.REMOVE)
 
 
 @frozen
@@ -89,12 +90,12 @@ def _held(
 
 
 def _with_blocked(verdict: Verdict, blocks: frozenset[ActionClass]) -> Verdict:
-    """The verdict with what it blocks: an error blocks removals too."""
+    """The verdict with what it blocks: an error blocks removals too. No pass replaces, so nothing blocks that yet."""
     if verdict.enforcement is not Enforcement.DENY or verdict.outcome is VerdictOutcome.HOLDS:
         return verdict
     if verdict.outcome is VerdictOutcome.ERROR:
         blocks |= {ActionClass.REMOVE}
-    return evolve(verdict, blocked=tuple(each for each in ActionClass if each in blocks))
+    return evolve(verdict, blocked=tuple(each for each in _BLOCKABLE if each in blocks))
 
 
 def _closed(before: Closed, verdicts: Sequence[Verdict]) -> Closed:

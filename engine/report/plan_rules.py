@@ -15,7 +15,6 @@ from engine.report.words import counted
 _BLOCKED = {
     ActionClass.ADD: "launches",
     ActionClass.REMOVE: "removals by choice",
-    ActionClass.REPLACE: "replacements",
 }
 
 

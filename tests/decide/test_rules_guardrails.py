@@ -11,7 +11,8 @@ from engine.model.policy import Budget, Disruption, NodePool
 from engine.model.quantity import NODES as NODES_RESOURCE
 from engine.model.reason import DisruptionReason
 from engine.model.refusal import GuardrailBlocks
-from engine.model.rule import AnyRule, NamedExpression
+from engine.model.rule import ActionClass, AnyRule, NamedExpression
+from engine.report.plan_rules import verdict_counts, verdict_words
 from tests.builders import minutes, node_pool, pod, requirement
 from tests.decide.rule_values import ADD, AUDIT, GPUS, NO_BOOL, NO_INT, REMOVE, WARN, guardrail, limit, text
 from tests.decide.world import World, policy
@@ -62,6 +63,15 @@ def stays_for(plan: Plan) -> set[str]:
 
 def by_choice(plan: Plan) -> list[str]:
     return [each.record.claim for each in plan.removals if each.record.reason is DisruptionReason.EMPTY]
+
+
+def test_a_guardrail_of_replacements_blocks_nothing_yet_and_is_not_said_to() -> None:
+    plan = world(guardrail(NEVER, ActionClass.REPLACE), pods=1).decide()
+    [verdict] = plan.verdicts
+    assert len(plan.launches) == 1
+    assert (verdict.outcome, verdict.blocked) == (VerdictOutcome.VIOLATED, ())
+    assert verdict_words(verdict) == "guard says no"
+    assert list(verdict_counts(plan)) == []
 
 
 def test_a_condition_that_errs_is_told_with_what_the_guardrail_blocks_for_it() -> None:
