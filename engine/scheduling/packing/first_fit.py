@@ -39,7 +39,7 @@ def orders(part: Part) -> Iterator[tuple[int, ...]]:
     """Orders to place classes in: by what a pod costs where it costs the least, and by each resource."""
     whole = part.rooms.max(axis=0)
     share = part.requests / np.where(whole > 0, whole, 1)
-    with np.errstate(divide="ignore"):
+    with np.errstate(divide="ignore", invalid="ignore"):
         alone = np.where(part.fits > 0, part.prices[:, None] / part.fits, np.inf).min(axis=0)
     for key in (alone, share.max(axis=1), share.sum(axis=1)):
         yield tuple(np.argsort(-key, kind="stable").tolist())

@@ -19,12 +19,14 @@ from engine.scheduling.packing.search import Floats, Ints
 # Searches count money in thousandths of a micro-dollar.
 _PER_MICRO = 1000
 _SMOOTHING = 0.7
-_WEIGHING_ROUNDS = 100
-_FIRST_SEARCH, _MORE_SEARCH, _LONGEST_SEARCH = 20_000, 8, 100_000_000
+# How long prices of resources are looked for: longer for a kind whose search was cut short before.
+_WEIGHING_ROUNDS, _MORE_ROUNDS = 100, 1_000
+_FIRST_SEARCH, _MORE_SEARCH, _LONGEST_SEARCH = 20_000, 8, 160_000
 # So many turns without a better bound while searches are cut short are the sign that they are too short.
 _PATIENCE = 10
-# Loads that gain less than this part of a price are not looked for, and bounds are that much lower.
-_WORTHWHILE = 1e-5
+# Loads that gain less than this part of a price are not looked for, and bounds are that much lower: first large gains,
+# which are found fast, and finer ones when there are none left.
+_WORTHWHILE = (1e-3, 1e-4, 1e-5)
 _STEPS_OF_PROGRAM = 5_000
 
 
@@ -64,10 +66,11 @@ class Generation:
         self.best_prices: _Prices | None = None
         self._best_scale = Fraction(1)
         self.bound_micros = 0
-        self.is_done = False
         self._smoothing = _SMOOTHING
+        self.grains_done = 0
         self._longest = _FIRST_SEARCH
         self._turns_in_vain = 0
+        self._rounds = [_WEIGHING_ROUNDS] * len(part.prices)
         self._guests = [np.flatnonzero(fits) for fits in part.fits]
 
     def turn(self) -> int:
@@ -77,22 +80,37 @@ class Generation:
         now = _Prices.of(optimum)
         asked = now if self.best_prices is None else now.towards(self.best_prices, self._smoothing)
         steps, added, was_cut, better = self._search(asked, now)
-        proven = self.bound_micros * (1 + 2 * _WORTHWHILE) >= optimum.dollars * MICROS
         self._turns_in_vain = 0 if better else self._turns_in_vain + 1
-        if was_cut and self._turns_in_vain >= _PATIENCE and self._longest < _LONGEST_SEARCH:
-            self._longest *= _MORE_SEARCH
-            self._turns_in_vain = 0
-        if proven:
-            self.is_done = True
+        if was_cut and self._turns_in_vain >= _PATIENCE:
+            self._search_longer()
+        if self.bound_micros * (1 + 2 * self._worthwhile) >= optimum.dollars * MICROS:
+            self._search_finer()
         elif added or (better and self._smoothing):
             self._smoothing = _SMOOTHING
         elif self._smoothing:
             self._smoothing = 0.0
         elif was_cut and self._longest < _LONGEST_SEARCH:
-            self._longest *= _MORE_SEARCH
+            self._search_longer()
         else:
-            self.is_done = True
+            self._search_finer()
         return steps + _STEPS_OF_PROGRAM
+
+    @property
+    def is_done(self) -> bool:
+        """Whether no load is left that is worth finding, as far as searches went."""
+        return self.grains_done == len(_WORTHWHILE)
+
+    @property
+    def _worthwhile(self) -> float:
+        return _WORTHWHILE[self.grains_done]
+
+    def _search_longer(self) -> None:
+        self._longest = min(_LONGEST_SEARCH, self._longest * _MORE_SEARCH)
+        self._turns_in_vain = 0
+
+    def _search_finer(self) -> None:
+        self.grains_done += 1
+        self._smoothing = _SMOOTHING
 
     def _search(self, asked: _Prices, now: _Prices) -> tuple[int, int, bool, bool]:
         """Steps used, columns added, whether any search was cut short, whether the bound got better."""
@@ -101,13 +119,14 @@ class Generation:
         for kind, guests in enumerate(self._guests):
             price = self._price(kind, asked)
             requests, values = part.requests[guests], asked.worth[guests]
-            weights = weighing(requests, values, part.rooms[kind], _WEIGHING_ROUNDS)
-            to_beat = price + int(price * _WORTHWHILE)
+            weights = weighing(requests, values, part.rooms[kind], self._rounds[kind])
+            to_beat = price + int(price * self._worthwhile)
             value, most, load, used = best_load(
                 requests, values, part.counts[guests], part.rooms[kind], weights, to_beat, self._longest
             )
             steps += used
-            was_cut = was_cut or most > value
+            if most > value:
+                was_cut, self._rounds[kind] = True, _MORE_ROUNDS
             if most > price:
                 scale = min(scale, Fraction(price, most))
             if value > to_beat and int(load @ now.worth[guests]) > self._price(kind, now):

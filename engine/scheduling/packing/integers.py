@@ -26,7 +26,7 @@ def rounded(part: Part, columns: Sequence[Column], optimum: Optimum) -> Iterator
     for share in _SHARES_ROUNDED_UP:
         amounts = np.floor(optimum.amounts + 1 - share + _NEARLY_WHOLE).astype(np.int64)
         kept = list(_within_limits(part, columns, amounts))
-        left, limits = _left_over(part, kept)
+        left, limits = left_over(part, kept)
         more, _ = first_fit(part, left, next(orders(part)), limits)
         yield (*kept, *more)
 
@@ -41,7 +41,8 @@ def _within_limits(part: Part, columns: Sequence[Column], amounts: Ints) -> Iter
             yield Bought(column.kind, column.load, nodes)
 
 
-def _left_over(part: Part, bought: Iterable[Bought]) -> tuple[Ints, Ints]:
+def left_over(part: Part, bought: Iterable[Bought]) -> tuple[Ints, Ints]:
+    """Pods by class that the nodes do not hold, and what is left of the limits."""
     left, limits = part.counts.copy(), part.limits.copy()
     for each in bought:
         left -= each.nodes * np.asarray(each.load, np.int64)
@@ -85,7 +86,7 @@ def integer_optimum(part: Part, columns: Sequence[Column]) -> tuple[Bought, ...]
         return None
     amounts = np.rint(np.array(solver.getSolution().col_value)[: len(columns)]).astype(np.int64)
     bought = tuple(_within_limits(part, columns, amounts))
-    left, limits = _left_over(part, bought)
+    left, limits = left_over(part, bought)
     more, _ = first_fit(part, left, range(classes), limits)
     return (*bought, *more)
 
@@ -131,4 +132,4 @@ def cost_micros(part: Part, bought: Iterable[Bought]) -> int:
 
 def unplaced(part: Part, bought: Iterable[Bought]) -> Ints:
     """How many pods of each class are on none of the nodes."""
-    return _left_over(part, bought)[0]
+    return left_over(part, bought)[0]

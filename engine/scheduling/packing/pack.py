@@ -7,6 +7,7 @@ from collections.abc import Iterable
 import numpy as np
 from attrs import define, field
 
+from engine.scheduling.packing.diving import dive
 from engine.scheduling.packing.first_fit import Bought, first_fit, orders
 from engine.scheduling.packing.generation import Generation, resource_bound
 from engine.scheduling.packing.integers import cost_micros, integer_optimum, promising, rounded, trimmed, unplaced
@@ -16,10 +17,12 @@ from engine.scheduling.packing.problem import PackedNodes, Packing, PackingProbl
 from engine.scheduling.packing.small import all_full_loads
 
 # Enough for some two hundred classes on some forty kinds of node that matter.
-DEFAULT_STEPS = 64_000_000
+DEFAULT_STEPS = 16_000_000
 # When that many steps are used, what is known by then is made whole: at the same points whatever steps are given, so
 # that more of them never end worse. The integer program waits until its columns are worth it.
 _FIRST_ROUNDING, _BETWEEN_ROUNDINGS, _FIRST_PROGRAM = 500_000, 4, 8_000_000
+# So near to the bound there is no more to be had for the effort.
+_GOOD_ENOUGH = 1.0005
 
 
 @define(eq=False)
@@ -70,6 +73,7 @@ class _Work:
             loads, steps = all_full_loads(self.part)
             self.has_all_loads = bool(loads)
             self.generation = Generation(self.part, (*self.firsts, *loads))
+        grain = self.generation.grains_done
         try:
             steps += self.generation.turn()
         except SolverFailed:
@@ -78,7 +82,27 @@ class _Work:
         if self.generation.is_done:
             self.is_done = True
             self.make_whole(with_program=True)
+            if self._is_worth_more_work:
+                steps += self._dive(self.generation)
+        elif self.generation.grains_done > grain:
+            self.make_whole(with_program=False)
         return steps
+
+    @property
+    def _is_worth_more_work(self) -> bool:
+        return self._rank > (0, int(self.bound_micros * _GOOD_ENOUGH))
+
+    def _dive(self, known: Generation) -> int:
+        if known.optimum is None:
+            return 0
+        try:
+            dived = dive(self.part, known.master.columns[: len(known.optimum.amounts)], known.optimum)
+        except SolverFailed:
+            return 0
+        self.offer(dived.bought)
+        if self._is_worth_more_work:
+            self._try_program(known, dived.columns)
+        return dived.steps
 
     def make_whole(self, *, with_program: bool) -> None:
         """Tries whole nodes of what was found so far."""
@@ -89,12 +113,18 @@ class _Work:
         for each in rounded(self.part, columns, known.optimum):
             self.offer(each)
         if with_program and self._rank > (0, self.bound_micros):
-            own = [Column(each.kind, each.load) for each in self.best]
-            good = columns if self.has_all_loads else promising(self.part, columns, known.optimum)
-            tried = list(dict.fromkeys([*good, *own]))
-            found = integer_optimum(self.part, tried)
-            if found is not None:
-                self.offer(found)
+            self._try_program(known)
+        self.is_done = self.is_done or not self._is_worth_more_work
+
+    def _try_program(self, known: Generation, more: Iterable[Column] = ()) -> None:
+        if known.optimum is None:
+            return
+        columns = known.master.columns[: len(known.optimum.amounts)]
+        good = columns if self.has_all_loads else promising(self.part, columns, known.optimum)
+        own = [Column(each.kind, each.load) for each in self.best]
+        found = integer_optimum(self.part, list(dict.fromkeys([*good, *own, *more])))
+        if found is not None:
+            self.offer(found)
 
 
 def pack(problem: PackingProblem, steps: int = DEFAULT_STEPS) -> Packing:

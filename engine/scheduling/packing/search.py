@@ -165,6 +165,15 @@ def best_load(  # noqa: C901
             bound_of_all = max(bound_of_all, value + bound * slack)
         place -= 1
 
+    whole = np.inf
+    for p in range(prices):
+        if still[p, 0] < np.inf:
+            weight = 0.0
+            for d in range(dimensions):
+                weight += weights[p, d] * room[d]
+            whole = min(whole, still[p, 0] * weight)
+    bound_of_all = max(float(best), min(bound_of_all, whole * slack))
+
     load = np.zeros(classes, np.int64)
     for a in range(chosen):
         load[order[a]] = best_taken[a]

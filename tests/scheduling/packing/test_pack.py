@@ -73,6 +73,19 @@ def test_more_steps_never_end_worse(problem: PackingProblem, budgets: list[int])
     assert bounds == sorted(bounds)
 
 
+def test_a_burst_of_mixed_pods_is_packed_within_one_per_cent_of_its_bound() -> None:
+    # Too many loads to list, few nodes of each: what neither rounding nor the first columns do well.
+    sizes = [(3 + 5 * place % 17, 2 + 7 * place % 23, place % 3) for place in range(14)]
+    problem = PackingProblem(
+        classes=tuple(PackClass(size, 20 + place % 5, frozenset({0, 1, 2})) for place, size in enumerate(sizes)),
+        kinds=(NodeKind((32, 32, 2), DOLLAR), NodeKind((64, 48, 8), 2 * DOLLAR), NodeKind((96, 128, 4), 3 * DOLLAR)),
+    )
+    at_once, packing = pack(problem, 0), pack(problem)
+    check(problem, packing)
+    assert packing.gap < 0.01
+    assert at_once.gap > 0.05
+
+
 def test_no_steps_give_a_packing_at_once_with_a_bound() -> None:
     problem = PackingProblem(
         classes=(PackClass((3, 1), 10, frozenset({0, 1})),),
@@ -121,7 +134,7 @@ def test_a_cheap_kind_is_used_as_far_as_there_is_any_and_dearer_ones_take_the_re
     packing = pack(problem, STEPS)
     check(problem, packing)
     assert packing.cost_micros == 2 * DOLLAR
-    assert packing.gap < 0.0001
+    assert packing.gap < 0.001
 
 
 def test_a_limit_that_small_nodes_use_up_is_spent_on_large_ones() -> None:
@@ -145,7 +158,7 @@ def test_a_class_barred_from_the_cheapest_kind_is_not_put_there() -> None:
     packing = pack(problem, STEPS)
     check(problem, packing)
     assert packing.cost_micros == 3 * DOLLAR
-    assert packing.gap < 0.0001
+    assert packing.gap < 0.001
 
 
 @pytest.mark.parametrize(
