@@ -58,7 +58,8 @@ def pool_states(
     """The pools in name order; without options where nothing can be launched anyway.
 
     Against a limit count: each claim, until its machine is known to be gone, marked ones included; and the nodes that
-    carry the pool's label and are no claim of ours, such as a Karpenter's that still runs.
+    carry the pool's label and are no claim of ours, such as a Karpenter's that still runs. A machine that is both
+    counts once, as the claim.
 
     ``blocked``: nothing is launched but what is ``replaceable``, by pool.
     """
@@ -66,6 +67,7 @@ def pool_states(
     used = _used(fleet, gone)
     standing = standing_nodes(fleet, gone, brought)
     coming = {each.sighting.claim.node_pool for each in brought.values() if each.is_coming}
+    claimed = {each.instance.id for each in fleet.sightings if each.instance is not None}
     states = []
     for pool in sorted(policy.node_pools, key=lambda each: each.name):
         node_class = policy.node_class(pool.node_class)
@@ -73,7 +75,7 @@ def pool_states(
         foreign = (
             _foreign_capacity(node, node_class, market)
             for node in fleet.foreign_nodes
-            if node.labels.get(keys.NODE_POOL) == pool.name
+            if node.labels.get(keys.NODE_POOL) == pool.name and node.instance_id not in claimed
         )
         closed, one_by_one = _after_failures(learned.bring_ups.get(pool.name), pool.name in coming, snapshot.taken_at)
         not_ready = options if isinstance(options, PoolNotReady) else None

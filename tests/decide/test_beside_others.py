@@ -289,3 +289,11 @@ def test_a_removal_names_the_stack_of_its_claim() -> None:
     records = [each.record for each in one.turn().removals]
     assert sorted(each.stack for each in records) == ["test", "test.1"]
     assert all(one.ledger.milestones.get(each.claim, Milestones()) == Milestones() for each in records)
+
+
+def test_a_machine_that_a_claim_and_a_live_karpenter_both_own_counts_once_against_a_limit() -> None:
+    one = world(pool=node_pool(disruption=AT_ONCE, limits={"nodes": 3}))
+    one.rest()
+    (theirs,) = one.nodes
+    plan = one.decide(karpenter=KarpenterFacts(is_live=True, nodes=(theirs,)))
+    assert [(each.resource, each.used) for each in plan.limits] == [("nodes", 1)]
