@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from attrs import frozen
 
+from engine.model.diagnostic import Diagnostic, InvalidInput, Position, Severity
 from engine.model.environment import Environment
 from engine.model.fault import Fault
 from engine.model.policy import Policy
@@ -18,6 +19,14 @@ _ENVIRONMENT_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
 _YAML = ("*.yaml", "*.yml")
 # Tests of policies lie beside them and are no policy.
 _POLICY_TEST = re.compile(r".*[._]test\.ya?ml")
+
+
+@frozen
+class PolicyFiles:
+    """``read`` are (shown path, content); ``unreadable`` a finding for each file that could not be."""
+
+    read: tuple[tuple[str, bytes], ...]
+    unreadable: tuple[Diagnostic, ...] = ()
 
 
 @frozen
@@ -46,10 +55,17 @@ class Workspace:
             )
         return load_environment(name, self._shown(file), _read(file))
 
-    def policy_files(self, paths: tuple[str, ...]) -> tuple[tuple[str, bytes], ...]:
-        """(shown path, content) of each policy file below the paths, in path order. Raises Fault for a missing path."""
+    def policy_files(self, paths: tuple[str, ...]) -> PolicyFiles:
+        """The policy files below the paths, in path order. Raises Fault for a missing path."""
         files = sorted({file for path in paths for file in self._policy_paths(path)})
-        return tuple((self._shown(file), _read(file)) for file in files)
+        read: list[tuple[str, bytes]] = []
+        unreadable: list[Diagnostic] = []
+        for file in files:
+            try:
+                read.append((self._shown(file), file.read_bytes()))
+            except OSError as error:
+                unreadable.append(_unreadable(self._shown(file), file, error))
+        return PolicyFiles(tuple(read), tuple(unreadable))
 
     def policy_tests(self, places: Iterable[Path]) -> tuple[tuple[Path, str, bytes], ...]:
         """(path, shown path, content) of each file of policy tests among the files and below the folders, in path
@@ -68,12 +84,14 @@ class Workspace:
     def policy(self, environment: Environment) -> Policy:
         """The policy in force in that environment; raises InvalidInput with every finding, or Fault."""
         files = self.policy_files(environment.policies)
-        if not files:
+        if not (files.read or files.unreadable):
             raise Fault(
                 f"environment {environment.name}: no policy file below {', '.join(environment.policies)}",
                 "an empty policy removes nothing and buys nothing; name folders or files in nodewright:policies",
             )
-        return load_policy(files, environment)
+        if files.unreadable:
+            raise InvalidInput((*files.unreadable, *_findings(files.read, environment)))
+        return load_policy(files.read, environment)
 
     def price_file(self, environment: Environment) -> bytes | None:
         named = environment.pricing.file
@@ -122,6 +140,22 @@ def find_workspace(start: Path) -> Workspace:
         f"{start} is in no Nodewright project: no folder at or above it holds Pulumi.yaml and stacks/",
         "run the command inside a project, or name one with --project",
     )
+
+
+def _unreadable(shown: str, file: Path, error: OSError) -> Diagnostic:
+    hint = "correct or remove the symbolic link" if file.is_symlink() else "it has to be a file that may be read"
+    message = f"the file cannot be read: {error.strerror}"
+    return Diagnostic(Severity.ERROR, "unreadable-file", message, Position(shown, 1, 1), hint)
+
+
+def _findings(files: Sequence[tuple[str, bytes]], environment: Environment) -> tuple[Diagnostic, ...]:
+    """What is to be said of the other files, where one cannot be read."""
+    if not files:
+        return ()
+    try:
+        return load_policy(files, environment).warnings
+    except InvalidInput as invalid:
+        return invalid.diagnostics
 
 
 def _mark(file: Path) -> str:

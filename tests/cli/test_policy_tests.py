@@ -103,6 +103,24 @@ def seen(project: Project) -> None:
     (project.root / "policies" / "seen.json").write_bytes(canonical_json(snapshot(pods=waiting, cloud=cloud)))
 
 
+def test_a_link_to_nowhere_is_one_finding_of_check_among_the_others(project: Project) -> None:
+    (project.root / "policies" / "lost.yaml").symlink_to("nowhere.yaml")
+    project.write("small.yaml", RULE.replace("gpuCount", "gpuCounts"))
+    (project.root / "policies" / "rules" / "folder.yaml").mkdir()
+
+    report = project.ran("check", "sandbox", "-o", "json")
+    shown = project.ran("check", "sandbox")
+
+    findings = {each["file"]: each for each in json.loads(report.stdout)["findings"]}
+    lost = findings["policies/lost.yaml"]
+    assert (report.exit_code, shown.exit_code) == (2, 2)
+    assert (lost["rule"], lost["line"], lost["hint"]) == ("unreadable-file", 1, "correct or remove the symbolic link")
+    assert lost["message"] == "the file cannot be read: No such file or directory"
+    assert findings["policies/rules/folder.yaml"]["rule"] == "unreadable-file"
+    assert "gpuCounts" in findings["policies/rules/small.yaml"]["message"]
+    assert "policies/lost.yaml:1:1" in shown.stdout
+
+
 def test_all_cases_that_pass_exit_0_and_are_listed(project: Project) -> None:
     ran = project.test()
     assert ran.exit_code == 0, ran.output
