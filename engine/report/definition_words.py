@@ -32,7 +32,7 @@ def definition_words(definition: DefinitionChange) -> str:
     name = f"{definition.kind} {definition.name}"
     if definition.change is not Change.CHANGED:
         return f"{name} is {definition.change.value}"
-    parts = ", ".join(map(_part_words, definition.parts))
+    parts = ", ".join(map(_part_words, definition.weighty_parts))
     return f"{name}: {parts}" if parts else f"{name} changes"
 
 

@@ -253,9 +253,13 @@ class DefinitionChange:
         """Whether decisions may go by it at some moment, if at none of those compared."""
         if self.kind == SETTING:
             return self.name not in _SETTINGS_WITHOUT_EFFECT
-        if self.kind in _RULE_KINDS and self.change is Change.CHANGED:
-            return any(part.name not in _WORDS for part in self.parts)
-        return True
+        return self.change is not Change.CHANGED or not self.parts or bool(self.weighty_parts)
+
+    @property
+    def weighty_parts(self) -> tuple[PartChange, ...]:
+        """Those that decisions may go by."""
+        is_rule = self.kind in _RULE_KINDS
+        return tuple(part for part in self.parts if not (is_rule and part.name in _WORDS))
 
 
 @frozen

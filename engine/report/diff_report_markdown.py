@@ -78,7 +78,7 @@ def _overview(difference: PolicyDifference) -> str:
     rows = [
         (
             _safe(environment.name),
-            _safe(moment.snapshot),
+            _safe(f"{moment.snapshot}, {moment.taken_at:%Y-%m-%d %H:%M}"),
             count_words(_sum_of_nodes(moment)),
             count_words(_sum_of_gpus(moment)),
             cost_words(moment.usd_per_hour),
