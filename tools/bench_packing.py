@@ -27,12 +27,12 @@ PROJECT = Path(__file__).resolve().parents[1]
 TARGETS = {"50x10k": (3.0, 0.01), "default": (10.0, 0.02)}
 
 
-def problems() -> dict[str, PackingProblem]:
+def problems(node_micros: int) -> dict[str, PackingProblem]:
     shapes, listed = instance_types(), pods("default")
     return {
-        "50x10k": problem(drawn(listed, 50, 10_000, seed=1), shapes),
-        "default": problem(listed, shapes),
-        "spec33": problem(pods("spec33"), shapes),
+        "50x10k": problem(drawn(listed, 50, 10_000, seed=1), shapes, node_micros),
+        "default": problem(listed, shapes, node_micros),
+        "spec33": problem(pods("spec33"), shapes, node_micros),
     }
 
 
@@ -98,9 +98,12 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("--steps", type=int, default=DEFAULT_STEPS)
     parser.add_argument("--only", choices=["50x10k", "default", "spec33"])
+    parser.add_argument("--node-usd", type=float, default=0.0, help="what a node costs an hour beside its price")
     given = parser.parse_args()
-    asked = {name: each for name, each in problems().items() if given.only in (None, name)}
+    node_micros = round(given.node_usd * 1_000_000)
+    asked = {name: each for name, each in problems(node_micros).items() if given.only in (None, name)}
     told: dict[str, Any] = {"load_average_before": round(os.getloadavg()[0], 2), "steps": given.steps}
+    told["node_usd_per_hour"] = given.node_usd
     print(f"Load average {told['load_average_before']}; at most {given.steps:,} steps.")
     told["seconds_to_load"] = seconds_to_load()
     print(f"The compiled search took {told['seconds_to_load']} s to load, once a process.")

@@ -19,7 +19,7 @@ from engine.scheduling.packing.problem import NodeKind, PackClass, PackingProble
 DATA = Path(__file__).resolve().parents[1].parent / "shared" / "data"
 CATALOG = DATA / "ec2_gpu_catalog.csv"
 PODS = {"default": "openb_pod_list_default.csv", "spec33": "openb_pod_list_gpuspec33.csv"}
-# GiB of one GPU of the models that pods of the trace name. Undisclosed models are taken for the largest of those named.
+# MiB of one GPU of the models that pods of the trace name, somewhat below nominal; undisclosed models are our guess.
 MODEL_MIB = {"T4": 15_000, "P100": 15_000, "V100M16": 15_000, "V100M32": 30_000, "A10": 22_000}
 MIB_OF_UNDISCLOSED = 22_000
 # The source of types that are no longer sold.
@@ -61,8 +61,8 @@ def drawn(asked: list[Ask], classes: int, count: int, seed: int) -> list[Ask]:
     return chance.choices([each for each, _ in commonest], weights=[often for _, often in commonest], k=count)
 
 
-def problem(asked: list[Ask], shapes: list[Shape]) -> PackingProblem:
-    """Nodes with GPUs are closed to pods without."""
+def problem(asked: list[Ask], shapes: list[Shape], node_micros: int = 0) -> PackingProblem:
+    """Nodes with GPUs are closed to pods without. ``node_micros`` is what a node costs an hour beside its price."""
 
     def may(ask: Ask, shape: Shape) -> bool:
         return bool(ask.requests[2]) == bool(shape.room[2]) and ask.gpu_mib <= shape.gpu_mib
@@ -73,7 +73,7 @@ def problem(asked: list[Ask], shapes: list[Shape]) -> PackingProblem:
             PackClass(ask.requests, count, frozenset(i for i, shape in enumerate(shapes) if may(ask, shape)))
             for ask, count in counted
         ),
-        kinds=tuple(NodeKind(shape.room, shape.micros_per_hour) for shape in shapes),
+        kinds=tuple(NodeKind(shape.room, shape.micros_per_hour + node_micros) for shape in shapes),
     )
 
 
