@@ -19,8 +19,8 @@ from engine.model.ledger import Milestones
 from engine.model.node import Node
 from engine.model.policy import NodePool, Policy
 from engine.model.quantity import Resources
-from engine.model.refusal import Degraded, Milestone, Overdue
 from engine.model.snapshot import Snapshot
+from engine.model.stay import Degraded, Milestone, Overdue
 
 # The deadlines of a claim whose pool is in no file any more.
 _NO_POOL = NodePool(name="", node_class="", position=Position(file="", line=0, column=0))

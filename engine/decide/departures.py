@@ -22,8 +22,9 @@ from engine.model.plan import Kept, Placement, Removal, RemovalPhase, Verdict
 from engine.model.pod import PodKey
 from engine.model.policy import NodePool, Policy
 from engine.model.reason import DisruptionReason
-from engine.model.refusal import GuardrailBlocks, KarpenterOwnsPool, PoolPaused, PoolUnknown, SeveralNodes, StayReason
+from engine.model.refusal import GuardrailBlocks, KarpenterOwnsPool, PoolPaused
 from engine.model.snapshot import Snapshot
+from engine.model.stay import PoolUnknown, SeveralNodes, StayReason
 from engine.policy.facts.values import gpu_count
 
 

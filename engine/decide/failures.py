@@ -13,7 +13,7 @@ from engine.decide.bring_up import BringUp
 from engine.model.document import RemovalRecord
 from engine.model.plan import Removal, RemovalPhase
 from engine.model.reason import DisruptionReason
-from engine.model.refusal import RemovalCap, StayReason
+from engine.model.stay import RemovalCap, StayReason
 
 
 @frozen

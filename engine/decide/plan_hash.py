@@ -16,7 +16,7 @@ from attrs import evolve, fields
 from engine.model.canonical import canonical_json, digest
 from engine.model.document import DesiredDocument, RemovalRecord
 from engine.model.plan import Kept, Plan
-from engine.model.refusal import StayReason
+from engine.model.stay import StayReason
 
 _NO_TIME = datetime(1970, 1, 1, tzinfo=UTC)
 _APART = frozenset({"decided_at", "document", "hash", "kept", "launches", "ledger", "removals"})

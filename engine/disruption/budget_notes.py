@@ -6,8 +6,8 @@ from engine.disruption.budget_rules import Kept
 from engine.disruption.machine import Machine
 from engine.disruption.said import BudgetSaid
 from engine.model.plan import Verdict, VerdictOutcome
-from engine.model.refusal import RuleKeeps
 from engine.model.rule import ActionClass, DisruptionBudget, Enforcement, RuleKind
+from engine.model.stay import RuleKeeps
 
 _NAMED = 3
 

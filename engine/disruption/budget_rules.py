@@ -18,8 +18,8 @@ from engine.disruption.said import BudgetSaid, BudgetState
 from engine.model.ledger import Disruption
 from engine.model.pod import Pod
 from engine.model.reason import VOLUNTARY_REASONS, DisruptionReason
-from engine.model.refusal import OutsideWindow, RuleKeeps
 from engine.model.rule import DisruptionBudget, Window
+from engine.model.stay import OutsideWindow, RuleKeeps
 from engine.policy.cel.port import Bound, CelEngine, Observed
 from engine.policy.cel.types import Scalar
 from engine.policy.facts.schema import CLUSTER, NODE, NODE_POOL, params_record, windows_record

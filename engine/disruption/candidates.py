@@ -25,14 +25,8 @@ from engine.disruption.said import UNLIMITED, Bound, BudgetSaid, bounds, tightes
 from engine.model.document import BudgetUse, RemovalRecord
 from engine.model.plan import Removal, RemovalPhase, Verdict
 from engine.model.reason import DisruptionReason
-from engine.model.refusal import (
-    BaseCapacity,
-    BudgetExhausted,
-    DoNotDisrupt,
-    RemovalCap,
-    StayReason,
-)
 from engine.model.rule import Enforcement
+from engine.model.stay import BaseCapacity, BudgetExhausted, DoNotDisrupt, RemovalCap, StayReason
 
 
 @frozen

@@ -17,7 +17,7 @@ from engine.disruption.machine import Machine
 from engine.model.duration import format_duration
 from engine.model.policy import ConsolidationPolicy
 from engine.model.reason import DisruptionReason
-from engine.model.refusal import BelowConsolidateAfter, ConsolidationOff, InUse, NotInitialized, StayReason
+from engine.model.stay import BelowConsolidateAfter, ConsolidationOff, InUse, NotInitialized, StayReason
 
 
 @frozen

@@ -10,7 +10,8 @@ from engine.model.claim import Claim
 from engine.model.node import Node
 from engine.model.pod import PodKey
 from engine.model.policy import NodePool
-from engine.model.refusal import Degraded, KarpenterOwnsPool, Overdue, PoolPaused, SeveralNodes
+from engine.model.refusal import KarpenterOwnsPool, PoolPaused
+from engine.model.stay import Degraded, Overdue, SeveralNodes
 
 
 @frozen

@@ -17,8 +17,9 @@ from cattrs.strategies import configure_tagged_union
 
 from engine.model.money import UsdPerHour
 from engine.model.quantity import Resources
-from engine.model.refusal import Refusal, StayReason
+from engine.model.refusal import Refusal
 from engine.model.rule import AnyRule, ParameterValue
+from engine.model.stay import StayReason
 
 T = TypeVar("T")
 

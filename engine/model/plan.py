@@ -12,8 +12,9 @@ from engine.model.document import DesiredDocument, RemovalRecord
 from engine.model.ledger import Ledger
 from engine.model.money import UsdPerHour
 from engine.model.pod import PodKey
-from engine.model.refusal import LostOffering, PoolRefusal, Refusal, StayReason
+from engine.model.refusal import LostOffering, PoolRefusal, Refusal
 from engine.model.rule import ActionClass, Enforcement, RuleKind
+from engine.model.stay import StayReason
 
 SCHEMA_VERSION = 1
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from datetime import datetime
-from enum import Enum
 from typing import ClassVar
 
 from attrs import frozen
@@ -222,28 +221,6 @@ class GuardrailBlocks:
     error: str = ""
 
 
-@frozen
-class RuleKeeps:
-    """A disruption budget's ``candidate`` does not let the node go. ``message`` is the rule's; ``error`` what it came
-    to where it gave no answer, which keeps the node as no does."""
-
-    code: ClassVar[str] = "rule-keeps"
-    rule: str
-    message: str
-    error: str = ""
-
-
-@frozen
-class OutsideWindow:
-    """None of the ``windows`` of a disruption budget is open, and outside of them it lets nothing go. The first opens
-    at ``opens``; None is not within eight years."""
-
-    code: ClassVar[str] = "outside-window"
-    rule: str
-    windows: tuple[str, ...]
-    opens: datetime | None
-
-
 PoolClosed = PoolNotReady | PoolPaused | KarpenterOwnsPool | BringUpsFailed
 
 Refusal = (
@@ -267,139 +244,6 @@ Refusal = (
     | RuleForbids
     | CeilingReached
     | GuardrailBlocks
-)
-
-
-@frozen
-class BelowConsolidateAfter:
-    """An empty node that has not stood empty long enough."""
-
-    code: ClassVar[str] = "consolidate-after"
-    empty_since: datetime
-    until: datetime
-
-
-@frozen
-class InUse:
-    """The node has ``pods`` pods that are not daemons, or is needed by pods of this plan."""
-
-    code: ClassVar[str] = "in-use"
-    pods: int
-    planned: int
-
-
-@frozen
-class BudgetExhausted:
-    """``used`` of the ``allowed`` nodes are out already. ``error`` is what a rule's budget came to where it gave no
-    number: then none may go."""
-
-    code: ClassVar[str] = "budget-exhausted"
-    budget: str
-    allowed: int
-    used: int
-    error: str = ""
-
-
-@frozen
-class BaseCapacity:
-    """The pool keeps ``nodes`` nodes without pods."""
-
-    code: ClassVar[str] = "base-capacity"
-    nodes: int
-
-
-@frozen
-class DoNotDisrupt:
-    """The node, or ``pod`` on it, carries the do-not-disrupt annotation."""
-
-    code: ClassVar[str] = "do-not-disrupt"
-    pod: str = ""
-
-
-@frozen
-class ConsolidationOff:
-    """The pool's policy never removes it: consolidation Never, consolidateAfter Never, or the pool is static."""
-
-    code: ClassVar[str] = "consolidation-off"
-    why: str
-
-
-@frozen
-class PoolUnknown:
-    """No policy file names the claim's pool any more. That removes nothing."""
-
-    code: ClassVar[str] = "pool-unknown"
-    node_pool: str
-
-
-@frozen
-class NotInitialized:
-    """The machine is launching or its node is not ready."""
-
-    code: ClassVar[str] = "not-initialized"
-
-
-class Milestone(str, Enum):
-    """How far a machine should have come."""
-
-    LAUNCHED = "launched"
-    REGISTERED = "registered"
-    INITIALIZED = "initialized"
-
-
-@frozen
-class Overdue:
-    """The machine should have reached ``milestone`` by ``deadline``. It is offered to no pod any more, and counts
-    against limits; it stays since nothing proves that it is not there, or for the ``pods`` pods that run on it."""
-
-    code: ClassVar[str] = "overdue"
-    milestone: Milestone
-    deadline: datetime
-    pods: int = 0
-
-
-@frozen
-class Degraded:
-    """The node advertises ``has`` of the ``promised`` devices of one resource, and no grace is left."""
-
-    code: ClassVar[str] = "degraded"
-    resource: str
-    has: int
-    promised: int
-
-
-@frozen
-class RemovalCap:
-    code: ClassVar[str] = "removal-cap"
-    cap: int
-
-
-@frozen
-class SeveralNodes:
-    """The machine goes by ``nodes`` at once: a mark would close one of them, and pods could still come by another."""
-
-    code: ClassVar[str] = "several-nodes"
-    nodes: tuple[str, ...]
-
-
-StayReason = (
-    BelowConsolidateAfter
-    | InUse
-    | BudgetExhausted
-    | BaseCapacity
-    | DoNotDisrupt
-    | ConsolidationOff
-    | PoolUnknown
-    | NotInitialized
-    | Overdue
-    | Degraded
-    | RemovalCap
-    | PoolPaused
-    | KarpenterOwnsPool
-    | SeveralNodes
-    | GuardrailBlocks
-    | RuleKeeps
-    | OutsideWindow
 )
 
 

@@ -18,9 +18,9 @@ from engine.model.money import UsdPerHour, total
 from engine.model.plan import Kept, Plan, Removal, RemovalPhase, Unplaced, Verdict, VerdictOutcome
 from engine.model.pod import Pod
 from engine.model.policy import Policy
-from engine.model.refusal import InUse
 from engine.model.rule import Enforcement, LimitedResource, RuleKind
 from engine.model.snapshot import Snapshot
+from engine.model.stay import InUse
 from engine.policy.facts.values import gpu_count
 from engine.reconcile.diffing_classes import Workloads, class_differences
 from engine.report.diff_report import (

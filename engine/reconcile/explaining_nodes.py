@@ -15,13 +15,13 @@ from engine.model.claim import Claim
 from engine.model.duration import format_duration
 from engine.model.plan import Kept, Removal, RemovalPhase
 from engine.model.reason import VOLUNTARY_REASONS, DisruptionReason
-from engine.model.refusal import (
+from engine.model.refusal import GuardrailBlocks
+from engine.model.stay import (
     BaseCapacity,
     BelowConsolidateAfter,
     BudgetExhausted,
     ConsolidationOff,
     DoNotDisrupt,
-    GuardrailBlocks,
     InUse,
     NotInitialized,
     OutsideWindow,

@@ -13,8 +13,8 @@ from engine.model.constraint import Taint
 from engine.model.ledger import Milestones
 from engine.model.node import Node
 from engine.model.plan import Plan
-from engine.model.refusal import Degraded, Overdue
 from engine.model.snapshot import Snapshot
+from engine.model.stay import Degraded, Overdue
 
 
 class Step(str, Enum):

@@ -14,24 +14,20 @@ from engine.model.node import Node
 from engine.model.object_event import EventObject, EventReason, EventType, ObjectEvent
 from engine.model.plan import Kept, Launch, Plan, Removal, RemovalPhase, Unplaced
 from engine.model.pod import PodKey
-from engine.model.refusal import (
-    BringUpsFailed,
+from engine.model.refusal import BringUpsFailed, KarpenterOwnsPool, OfferingsUnavailable, PoolPaused, Refusal
+from engine.model.snapshot import Snapshot
+from engine.model.stay import (
     BudgetExhausted,
     Degraded,
     DoNotDisrupt,
-    KarpenterOwnsPool,
     NotInitialized,
-    OfferingsUnavailable,
     OutsideWindow,
     Overdue,
-    PoolPaused,
     PoolUnknown,
-    Refusal,
     RemovalCap,
     RuleKeeps,
     SeveralNodes,
 )
-from engine.model.snapshot import Snapshot
 from engine.report.words import counted, refusal_words, stay_words
 
 _REASON_BY_CODE: Mapping[str, EventReason] = {

@@ -13,8 +13,9 @@ from engine.model.money import UsdPerHour, total
 from engine.model.outcome import Outcome
 from engine.model.plan import Launch, Plan, Removal, RemovalPhase
 from engine.model.policy import Policy
-from engine.model.refusal import Refusal, StayReason
+from engine.model.refusal import Refusal
 from engine.model.snapshot import Snapshot
+from engine.model.stay import StayReason
 from engine.report.cluster_notes import pause_of
 from engine.report.doctor_report import Finding
 from engine.report.milestones import Expected, expectations, steps

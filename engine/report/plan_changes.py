@@ -12,7 +12,7 @@ from rich.text import Text
 from engine.model.duration import format_duration
 from engine.model.money import total
 from engine.model.plan import Kept, Launch, LaunchReason, Plan, Removal, RemovalPhase
-from engine.model.refusal import BelowConsolidateAfter, InUse
+from engine.model.stay import BelowConsolidateAfter, InUse
 from engine.report.tables import Rows, examples, heading, in_table, indented, table, zones_in_short
 from engine.report.words import counted, next_best_words, signed, stay_words
 

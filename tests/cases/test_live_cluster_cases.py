@@ -11,7 +11,8 @@ from engine.model.plan import Plan, RemovalPhase
 from engine.model.policy import Disruption
 from engine.model.quantity import NVIDIA_GPU, Resources
 from engine.model.reason import DisruptionReason
-from engine.model.refusal import BringUpsFailed, Degraded, InUse, NotInitialized, Overdue
+from engine.model.refusal import BringUpsFailed
+from engine.model.stay import Degraded, InUse, NotInitialized, Overdue
 from tests.builders import NOON, minutes, node_pool, pod, requirement, taint
 from tests.decide.world import World, policy
 

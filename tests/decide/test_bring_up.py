@@ -13,8 +13,8 @@ from engine.model.ledger import Ledger, Milestones
 from engine.model.plan import RemovalPhase
 from engine.model.pod import Owner, PodPhase
 from engine.model.quantity import NVIDIA_GPU, Resources
-from engine.model.refusal import Degraded, Milestone, Overdue
 from engine.model.snapshot import CloudFacts
+from engine.model.stay import Degraded, Milestone, Overdue
 from tests.builders import NOON, claim, document, minutes, node, node_pool, pod, snapshot, taint
 from tests.decide.test_fleet import instance
 from tests.decide.world import policy

@@ -18,8 +18,9 @@ from engine.model.plan import LaunchReason, Plan, RemovalPhase
 from engine.model.policy import Budget, Disruption
 from engine.model.quantity import NVIDIA_GPU
 from engine.model.reason import DisruptionReason
-from engine.model.refusal import BaseCapacity, BudgetExhausted, InUse, LimitReached, NotInitialized, PoolUnknown
+from engine.model.refusal import LimitReached
 from engine.model.snapshot import CloudFacts, ResolvedSubnet
+from engine.model.stay import BaseCapacity, BudgetExhausted, InUse, NotInitialized, PoolUnknown
 from engine.scheduling.problem import NewNode
 from tests.builders import (
     G5_XLARGE,

@@ -10,7 +10,7 @@ from attrs import evolve
 from engine.model.plan import Plan, RemovalPhase
 from engine.model.pod import Owner, Pod
 from engine.model.policy import Budget, ConsolidationPolicy, Disruption
-from engine.model.refusal import BudgetExhausted, InUse
+from engine.model.stay import BudgetExhausted, InUse
 from tests.builders import ANYTHING, minutes, node_pool, pod
 from tests.decide.world import World, policy
 

@@ -10,8 +10,8 @@ from engine.model.node import Node
 from engine.model.plan import Plan, RemovalPhase
 from engine.model.pod import Pod
 from engine.model.policy import Disruption
-from engine.model.refusal import SeveralNodes
 from engine.model.snapshot import CloudFacts
+from engine.model.stay import SeveralNodes
 from tests.builders import NOON, document, minutes, node, node_pool, pod, snapshot
 from tests.decide.test_bring_up import ASKED, SHORT, UP, seen
 from tests.decide.test_fleet import ONE, instance

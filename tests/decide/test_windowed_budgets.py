@@ -10,8 +10,8 @@ from engine.model.ledger import Ledger
 from engine.model.plan import VerdictOutcome
 from engine.model.policy import Disruption
 from engine.model.reason import DisruptionReason
-from engine.model.refusal import BudgetExhausted, OutsideWindow
 from engine.model.rule import DisruptionBudget
+from engine.model.stay import BudgetExhausted, OutsideWindow
 from tests.builders import NOON, minutes, node_pool, pod
 from tests.decide.world import World, policy
 from tests.disruption.rule_world import rule, window

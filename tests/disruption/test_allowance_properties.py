@@ -13,8 +13,8 @@ from engine.disruption.said import least_allowed
 from engine.model.policy import Budget
 from engine.model.policy import Disruption as PoolDisruption
 from engine.model.reason import VOLUNTARY_REASONS, DisruptionReason
-from engine.model.refusal import BudgetExhausted, OutsideWindow, RuleKeeps
 from engine.model.rule import DisruptionBudget
+from engine.model.stay import BudgetExhausted, OutsideWindow, RuleKeeps
 from tests.builders import NOON, minutes, node_pool
 from tests.disruption.rule_world import HOUR, asked, chosen, gone_at, known, rule, standings, window
 from tests.disruption.test_empty import machine, marked

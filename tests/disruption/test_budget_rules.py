@@ -13,8 +13,8 @@ from engine.model.document import BudgetUse
 from engine.model.plan import Verdict, VerdictOutcome
 from engine.model.policy import Budget, Disruption
 from engine.model.reason import VOLUNTARY_REASONS, DisruptionReason
-from engine.model.refusal import BudgetExhausted, OutsideWindow, RuleKeeps
 from engine.model.rule import ActionClass, Enforcement, RuleKind, Selection
+from engine.model.stay import BudgetExhausted, OutsideWindow, RuleKeeps
 from tests.builders import NOON, minutes, node_pool, pod
 from tests.disruption.rule_world import HOUR, asked, chosen, going, gone_at, known, rule, standings, window
 from tests.disruption.test_empty import machine, marked

@@ -17,7 +17,7 @@ from engine.model.document import BudgetUse
 from engine.model.plan import RemovalPhase
 from engine.model.pod import PodKey
 from engine.model.policy import Budget, ConsolidationPolicy, Disruption, NodePool
-from engine.model.refusal import (
+from engine.model.stay import (
     BaseCapacity,
     BelowConsolidateAfter,
     BudgetExhausted,

@@ -29,20 +29,15 @@ from engine.model.policy import Policy
 from engine.model.reason import DisruptionReason
 from engine.model.refusal import (
     AcceleratorNotOffered,
-    BaseCapacity,
-    BelowConsolidateAfter,
-    BudgetExhausted,
-    InUse,
     LimitReached,
     LostOffering,
-    NotInitialized,
     NoTypeFits,
     OfferingsUnavailable,
     PoolRefusal,
-    StayReason,
     TaintNotTolerated,
 )
 from engine.model.snapshot import CloudFacts, ObjectProblem, Snapshot
+from engine.model.stay import BaseCapacity, BelowConsolidateAfter, BudgetExhausted, InUse, NotInitialized, StayReason
 from tests import builders
 from tests.builders import G5_2XLARGE, G5_12XLARGE, G5_XLARGE, NOON, minutes, usd
 

@@ -15,18 +15,9 @@ from engine.model.object_event import EventReason, EventType, ObjectEvent
 from engine.model.plan import BindingDifference, Kept, Nomination, Plan, Unplaced
 from engine.model.pod import PodKey
 from engine.model.quantity import Resources
-from engine.model.refusal import (
-    BringUpsFailed,
-    Degraded,
-    Milestone,
-    NotInitialized,
-    OfferingsUnavailable,
-    Overdue,
-    PoolPaused,
-    PoolRefusal,
-    StayReason,
-)
+from engine.model.refusal import BringUpsFailed, OfferingsUnavailable, PoolPaused, PoolRefusal
 from engine.model.snapshot import CloudFacts, Snapshot
+from engine.model.stay import Degraded, Milestone, NotInitialized, Overdue, StayReason
 from engine.report.events import _REASON_BY_CODE, events_of
 from engine.report.waiting import REFUSAL_CODES
 from tests import builders

@@ -12,7 +12,7 @@ from engine.disruption.budgets import PoolStanding
 from engine.disruption.machine import Machine
 from engine.disruption.said import BudgetState
 from engine.model.reason import DisruptionReason
-from engine.model.refusal import RuleKeeps
+from engine.model.stay import RuleKeeps
 from engine.policy.facts.values import cluster_facts
 from engine.policy.rules.compiled import bundle_of
 from tests.builders import NOON, environment, snapshot
