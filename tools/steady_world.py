@@ -65,6 +65,12 @@ def write_project(root: Path) -> Workspace:
     config["nodewright:cluster"]["name"] = ENVIRONMENT
     config["nodewright:limits"] = {f"gpu-{tier}": {NVIDIA_GPU: "100000"} for tier in _TIERS}
     config["nodewright:caps"] = {"launches": 100_000, "removals": 100, "addedUsdPerHour": 1_000_000}
+    config["nodewright:params"] = {
+        "pool-dollars": {"usdPerHour": 1_000_000.0},
+        "team-dollars": {"nobodyUsdPerHour": 1_000_000.0},
+        "plan-size": {"launches": 100_000},
+        "plan-cost": {"hourly": 1_000_000.0},
+    }
     config["nodewright:sandbox"] = {"cluster": "real", "pods": 0}
     (root / "stacks" / f"Pulumi.{ENVIRONMENT}.yaml").write_text(yaml.safe_dump(stack), encoding="utf-8")
     return Workspace(root)

@@ -29,8 +29,8 @@ def shipped_environment(name: str) -> Environment:
 
 
 def shipped_policy(environment: Environment) -> Policy:
-    files = sorted((ROOT / "policies").glob("*.yaml"))
-    return load_policy([(f"policies/{file.name}", file.read_bytes()) for file in files], environment)
+    files = sorted(file for file in (ROOT / "policies").rglob("*.yaml") if not file.name.endswith(".test.yaml"))
+    return load_policy([(str(file.relative_to(ROOT)), file.read_bytes()) for file in files], environment)
 
 
 @pytest.mark.parametrize("name", STACKS)
@@ -118,6 +118,9 @@ def test_the_larger_environment_differs_in_scale_alone() -> None:
         raised = large.pool_limits(pool.name, pool.limits)
         assert all(raised[resource] > limit for resource, limit in pool.limits.items())
     assert small.network.zones == large.network.zones
+    rules = {rule.name: rule.params for rule in shipped_policy(small).rules}
+    for rule in policy.rules:
+        assert all(value >= rules[rule.name][name] for name, value in rule.params.items())
 
 
 @pytest.mark.parametrize("name", STACKS)

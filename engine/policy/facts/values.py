@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
+from functools import lru_cache
 
 from engine.model import labels
 from engine.model.catalog import InstanceType
@@ -29,6 +30,8 @@ _NO_TIME = timedelta(0)
 _GIB = 2**30
 
 
+# A thousand nodes have a few capacities between them, and each pass counts them all.
+@lru_cache(maxsize=4096)
 def gpu_count(resources: Resources) -> int:
     """Whole accelerators of any maker. Neuron cores are parts of devices: they count where no device is named."""
     carried = resources.accelerators()
