@@ -63,7 +63,7 @@ VERSION = "apiVersion: karpenter.sh/v1\n"
         (AFTER, 'budgets: [{schedule: "0 0 30 2 *", duration: 8h}]', "bad-schedule", '"0 0', ""),
         (AFTER, 'budgets: [{schedule: "0 0 L * *", duration: 8h}]', "bad-schedule", '"0 0', ""),
         (AFTER, 'budgets: [{schedule: "@daily", duration: 30s}]', "bad-duration", "30s", ""),
-        (AFTER, "budgets: [{reasons: [Emptied]}]", "unknown-value", "Emptied", "Empty"),
+        (AFTER, "budgets: [{reasons: [Drift]}]", "unknown-value", "Drift", "Drifted"),
         # references and the object itself
         ("kind: EC2NodeClass", "kind: NodeClass", "not-implemented", "NodeClass", "EC2NodeClass"),
         ("name: gpu-nodes", "name: gpu-node", "unknown-node-class", "group: karpenter.k8s.aws", "gpu-nodes"),
