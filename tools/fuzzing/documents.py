@@ -24,6 +24,9 @@ Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 Place = tuple[Any, Any]
 """A container and the key or index of one of its parts."""
 
+# Beyond it a float does not hold a whole number exactly, and much further on none at all.
+_EXACT = 2**53
+
 
 class Shipped:
     """What is in the project's policies/ and its stack file. ``tests`` are of kind PolicyTest."""
@@ -156,7 +159,8 @@ class DocumentFuzz:
         """Another number where there is one, in text too: mostly one that is still good."""
         value = place[0][place[1]]
         if isinstance(value, int | float):
-            place[0][place[1]] = self._rng.choice((value + 1, value * 2, value - 1, 0, 1, 100, -value, value / 3))
+            third = value / 3 if abs(value) < _EXACT else value // 3
+            place[0][place[1]] = self._rng.choice((value + 1, value * 2, value - 1, 0, 1, 100, -value, third))
         elif isinstance(value, str):
             amounts = ("0", "1", "3", "59", "60", "100", "101", "-1", "1.5", "007", "99999999999")
             place[0][place[1]] = re.sub(r"\d+", lambda _: self._rng.choice(amounts), value, count=1)
