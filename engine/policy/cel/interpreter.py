@@ -11,7 +11,7 @@ import math
 import re
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from datetime import timedelta
+from datetime import datetime, timedelta
 from fractions import Fraction
 from typing import Any, ClassVar
 
@@ -38,6 +38,8 @@ _MICROS = {
     "ns": Fraction(1, 1000),
 }
 _MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,6})?(?:Z|[+-]\d\d:\d\d)", re.ASCII)
+# `cel-expr` counts the time between two moments in 64 bits of nanoseconds.
+_LONGEST_APART = timedelta(microseconds=2**63 // 1000)
 _SLASHES = re.compile(r"(?<=[^/])//+")
 _PARTS_OF_MOMENTS = (
     "getFullYear",
@@ -268,7 +270,10 @@ def _sum(left: Any, right: Any) -> Any:
 
 
 def _difference(left: Any, right: Any) -> Any:
-    return _as_cel(left - right)
+    apart = left - right
+    if isinstance(left, datetime) and isinstance(apart, timedelta) and abs(apart) > _LONGEST_APART:
+        raise ValueError("integer overflow")
+    return _as_cel(apart)
 
 
 def _as_cel(value: Any) -> Any:

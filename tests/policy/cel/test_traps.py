@@ -224,3 +224,9 @@ def test_a_long_chain_of_parts_that_err_tells_one_error_in_short(engine: str) ->
 @on_both
 def test_a_zone_whose_slash_is_doubled_is_found(engine: str) -> None:
     assert answer(engine, "now.getHours('Europe//Berlin') == now.getHours('Europe/Berlin')") == Answer(value=True)
+
+
+@on_both
+def test_moments_further_apart_than_a_count_of_nanoseconds_holds_are_an_error(engine: str) -> None:
+    assert answer(engine, "timestamp('0001-01-01T00:00:00Z') - now == duration('1s')").value is None
+    assert answer(engine, "timestamp('1900-01-01T00:00:00Z') - now == duration('1s')") == Answer(value=False)
