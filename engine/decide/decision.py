@@ -43,6 +43,7 @@ def decide(snapshot: Snapshot, policy: Policy, catalog: Catalog, environment: En
     gone, owed = seen.gone, seen.owed
     rules = RequirementRules(policy, catalog, environment, snapshot)
     ceilings = Ceilings(fleet, gone, owed, policy, environment)
+    budgets = budget_rules(fleet, policy, environment, snapshot)
     waiting, published = fleet.waiting_pods, snapshot.document
 
     def draft(closed: Closed) -> Plan:
@@ -53,7 +54,6 @@ def decide(snapshot: Snapshot, policy: Policy, catalog: Catalog, environment: En
         solution = solve(problem)
         movable = moving(fleet, brought, waiting, solution, solved)
         known = machines(brought, gone, solution.placements, movable, policy, snapshot)
-        budgets = budget_rules(fleet, policy, environment, snapshot)
         cap = environment.caps.removals
         leaving = departures(fleet, lost, brought, known, cap, budgets, snapshot, blocked=closed.remove)
         new = launches(solution.new_nodes, fleet, snapshot, policy, environment)
