@@ -1,4 +1,4 @@
-"""What a pod or pool demands of a node: requirements, taints, tolerations. Values only; scheduling/ has the algebra."""
+"""What a pod or pool demands of a node, and a pod of the pods around it. Values only; scheduling/ has the algebra."""
 
 from __future__ import annotations
 
@@ -109,3 +109,62 @@ class Toleration:
         if self.key and self.key != taint.key:
             return False
         return self.exists or (bool(self.key) and self.value == taint.value)
+
+
+# What a label selector demands of labels: all of it; ``()`` selects everything, None nothing.
+LabelSelector = tuple[Requirement, ...] | None
+
+
+@frozen
+class TopologySpread:
+    """A topology spread constraint (k8s.io/api core/v1 TopologySpreadConstraint).
+
+    ``selector`` has matchLabelKeys in it already: the pod's own value under each. ``is_required`` is DoNotSchedule,
+    else ScheduleAnyway. ``honors_affinity`` and ``honors_taints`` are the node inclusion policies, Honor as True.
+    """
+
+    key: str
+    max_skew: int
+    selector: LabelSelector
+    is_required: bool = True
+    min_domains: int | None = None
+    honors_affinity: bool = True
+    honors_taints: bool = False
+
+
+@frozen
+class PodTerm:
+    """A pod affinity or anti-affinity term (core/v1 PodAffinityTerm) over the domains of ``key``.
+
+    ``selector`` has matchLabelKeys and mismatchLabelKeys in it already. It looks at the pods of ``namespaces`` and of
+    those whose labels ``namespace_selector`` selects; a term that names neither has the pod's own in ``namespaces``.
+    ``weight`` is of a preferred term, 0 of a required one.
+    """
+
+    key: str
+    selector: LabelSelector
+    namespaces: tuple[str, ...] = ()
+    namespace_selector: LabelSelector = None
+    weight: int = 0
+
+
+@frozen
+class PreferredNodeTerm:
+    """A preferred node affinity term: nodes that meet all ``requirements`` are preferred by ``weight``, 1 to 100."""
+
+    weight: int
+    requirements: tuple[Requirement, ...]
+
+
+@frozen(order=True)
+class HostPort:
+    """A port of its node that a pod takes. ``ip`` empty is every address of the node."""
+
+    port: int
+    protocol: str = "TCP"
+    ip: str = ""
+
+    def conflicts(self, other: HostPort) -> bool:
+        """Whether two pods cannot have them on one node: the rule of kube-scheduler's NodePorts filter."""
+        same = (self.port, self.protocol) == (other.port, other.protocol)
+        return same and (not self.ip or not other.ip or self.ip == other.ip)

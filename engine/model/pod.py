@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from datetime import datetime
 from enum import Enum
+from functools import cached_property
 
 from attrs import field, frozen
 
 from engine.model import labels as keys
-from engine.model.constraint import Operator, Requirement, Toleration
+from engine.model.constraint import (
+    HostPort,
+    Operator,
+    PodTerm,
+    PreferredNodeTerm,
+    Requirement,
+    Toleration,
+    TopologySpread,
+)
 from engine.model.quantity import NOTHING, Resources
 
 _WITHOUT_POOL = Requirement(keys.NODE_POOL, Operator.DOES_NOT_EXIST)
@@ -50,6 +59,9 @@ class Placing:
 
     ``requests`` are effective requests in base units (containers, init containers, sidecars, overhead; one ``pods``).
     ``affinity_terms`` are required node affinity: terms are ORed, requirements inside one are ANDed; ``()`` is none.
+    ``spreads`` are topology spread constraints, of both kinds; ``pod_affinity`` and ``pod_anti_affinity`` are required
+    terms. What is ``preferred`` only scores. ``volume_claims`` names the PersistentVolumeClaims of the pod's namespace
+    that it mounts, those of ephemeral volumes by the names that they are made under.
     ``unsupported`` names constraints of the pod that this engine does not place yet: such a pod is refused, with them.
     """
 
@@ -58,6 +70,33 @@ class Placing:
     affinity_terms: tuple[tuple[Requirement, ...], ...] = ()
     tolerations: tuple[Toleration, ...] = ()
     unsupported: tuple[str, ...] = ()
+    spreads: tuple[TopologySpread, ...] = ()
+    pod_affinity: tuple[PodTerm, ...] = ()
+    pod_anti_affinity: tuple[PodTerm, ...] = ()
+    preferred_terms: tuple[PreferredNodeTerm, ...] = ()
+    preferred_pod_affinity: tuple[PodTerm, ...] = ()
+    preferred_pod_anti_affinity: tuple[PodTerm, ...] = ()
+    host_ports: tuple[HostPort, ...] = ()
+    volume_claims: tuple[str, ...] = ()
+
+    @cached_property
+    def content(self) -> tuple[Hashable, ...]:
+        """All of it, to be hashed and compared: equal content is placed alike."""
+        return (
+            self.requests,
+            tuple(sorted(self.node_selector.items())),
+            self.affinity_terms,
+            self.tolerations,
+            self.unsupported,
+            self.spreads,
+            self.pod_affinity,
+            self.pod_anti_affinity,
+            self.preferred_terms,
+            self.preferred_pod_affinity,
+            self.preferred_pod_anti_affinity,
+            self.host_ports,
+            self.volume_claims,
+        )
 
     @property
     def refuses_every_pool(self) -> bool:
@@ -81,6 +120,7 @@ class Pod:
     labels: Mapping[str, str] = field(factory=dict)
     owner: Owner | None = None
     priority: int = 0
+    priority_class: str = ""
     do_not_disrupt: bool = False
     deleting: bool = False
     scheduling_gated: bool = False

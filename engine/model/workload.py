@@ -104,6 +104,23 @@ class Autoscaler:
 
 
 @frozen
+class Namespace:
+    """A namespace with its labels, ``kubernetes.io/metadata.name`` included."""
+
+    name: str
+    labels: Mapping[str, str] = field(factory=dict)
+
+
+@frozen(order=True)
+class AttachLimit:
+    """How many volumes of one CSI driver a node takes, as its CSINode says."""
+
+    node: str
+    csi_driver: str
+    volumes: int
+
+
+@frozen
 class Workload:
     """All of them, each in name order."""
 
@@ -114,3 +131,5 @@ class Workload:
     priority_classes: tuple[PriorityClass, ...] = ()
     owners: tuple[WorkloadOwner, ...] = ()
     autoscalers: tuple[Autoscaler, ...] = ()
+    namespaces: tuple[Namespace, ...] = ()
+    attach_limits: tuple[AttachLimit, ...] = ()

@@ -42,9 +42,7 @@ class Sharing:
         )
 
     def _placing(self, placing: Placing) -> Placing:
-        selector = tuple(sorted(placing.node_selector.items()))
-        key = (placing.requests, selector, placing.affinity_terms, placing.tolerations, placing.unsupported)
-        return self._part(key, placing)
+        return self._part(placing.content, placing)
 
     def _texts(self, texts: Mapping[str, str]) -> Mapping[str, str]:
         key = tuple(sorted(texts.items()))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from attrs import define
 
@@ -39,7 +39,7 @@ def bind_pods(pods: Iterable[Pod], nodes: Sequence[Node]) -> tuple[Mapping[PodKe
     # A pod like one that found nothing finds nothing: rooms only shrink while we bind.
     hopeless: dict[Hashable, str] = {}
     for pod in sorted((each for each in every if each.is_to_be_bound), key=_queue_order):
-        likeness = _likeness(pod.placing)
+        likeness = pod.placing.content
         if likeness in hopeless:
             unbound[pod.key] = hopeless[likeness]
             continue
@@ -61,11 +61,6 @@ def _queue_order(pod: Pod) -> tuple[object, ...]:
     asked = pod.placing.requests
     accelerators = sum(asked.amount(resource) for resource in asked.accelerators())
     return (-pod.priority, pod.created_at, -accelerators, -asked.amount(CPU), -asked.amount(MEMORY), pod.key)
-
-
-def _likeness(placing: Placing) -> Hashable:
-    selector = tuple(sorted(placing.node_selector.items()))
-    return (placing.requests, selector, placing.affinity_terms, placing.tolerations, placing.unsupported)
 
 
 def _fitting(placing: Placing, rooms: Iterable[_Room]) -> tuple[_Room | None, str]:
