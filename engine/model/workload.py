@@ -49,22 +49,39 @@ class PersistentVolume:
 
 @frozen
 class PersistentVolumeClaim:
-    """``volume`` is empty until it is bound."""
+    """``volume`` is empty until it is bound. ``phase`` is Pending, Bound or Lost, empty where its status says nothing.
+
+    ``selected_node`` is the node that the scheduler chose for its first pod, for which the volume is then made.
+    ``access_modes`` are as written, such as ``ReadWriteOnce``.
+    """
 
     key: ObjectKey
     storage_class: str = ""
     volume: str = ""
+    phase: str = ""
+    deleting: bool = False
+    selected_node: str = ""
+    access_modes: tuple[str, ...] = ()
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether its volume is gone: no pod that mounts it can start."""
+        return self.phase == "Lost"
 
 
 @frozen
 class StorageClass:
-    """``waits_for_consumer``: volumes are made once a pod is scheduled. ``zones`` are allowed topologies, () is all."""
+    """``waits_for_consumer``: volumes are made once a pod is scheduled. ``zones`` are allowed topologies, () is all.
+
+    ``allowed_topologies`` are all of them, by any key, as written: ORed terms of ANDed requirements, () is everywhere.
+    """
 
     name: str
     provisioner: str = ""
     is_default: bool = False
     waits_for_consumer: bool = False
     zones: tuple[str, ...] = ()
+    allowed_topologies: tuple[tuple[Requirement, ...], ...] = ()
 
 
 @frozen
