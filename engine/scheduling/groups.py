@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
 
 from attrs import evolve, frozen
 
@@ -61,6 +62,10 @@ def _canonical(requirement: Requirement) -> Requirement:
     return requirement if key == requirement.key else evolve(requirement, key=key)
 
 
+# A class's requests, and which demand and rulings it has; each of these is one object for equal ones.
+Shape = tuple[Resources, int, int]
+
+
 @frozen(eq=False)
 class PodClass:
     """Pods of equal placing and priority, for which rules rule alike, in name order.
@@ -76,6 +81,11 @@ class PodClass:
     pods: tuple[PodKey, ...]
     rulings: Rulings = NO_RULINGS
     shares: tuple[Share, ...] = ()
+
+    @cached_property
+    def shape(self) -> Shape:
+        """What decides which nodes can be made for it: the same for classes that only their neighbours tell apart."""
+        return self.requests, id(self.demand), id(self.rulings)
 
 
 def by_name(pod: PodKey) -> tuple[str, str]:

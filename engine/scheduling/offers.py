@@ -14,7 +14,7 @@ from engine.model.policy import NodePool
 from engine.model.quantity import NODES, Resources
 from engine.policy.rules.ruling import TypeAt
 from engine.scheduling.daemons import Daemons
-from engine.scheduling.groups import Demand, PodClass
+from engine.scheduling.groups import Demand, PodClass, Shape
 from engine.scheduling.problem import NodeOption, PoolState
 from engine.scheduling.requirements import Requirements, ValueSet, canonical_labels, is_custom
 
@@ -86,6 +86,8 @@ class Offer:
         return self.tier, -self.preference, self.usd_per_hour.micros / served, -served, self.kind.order
 
 
+# Offers that a class would as soon have, but for their price.
+Rung = tuple[Offer, ...]
 # Pool, instance type, capacity type, zone.
 OfferingName = tuple[str, str, str, str]
 
@@ -261,8 +263,10 @@ class Market:
 
     def __init__(self, pools: Sequence[PoolOffers]) -> None:
         self.pools = pools
-        self._offers: dict[PodClass, tuple[Offer, ...]] = {}
-        self._by_offering: dict[PodClass, Mapping[OfferingName, Offer]] = {}
+        # By what decides of a class, so that classes which only their neighbours tell apart are asked about once.
+        self._offers: dict[Shape, tuple[Offer, ...]] = {}
+        self._rungs: dict[Shape, tuple[Rung, ...]] = {}
+        self._by_offering: dict[Shape, Mapping[OfferingName, Offer]] = {}
 
     def offers(self, pod_class: PodClass) -> tuple[Offer, ...]:
         """What the pools that make nodes for pods offer to the class, whether it can be bought now or not.
@@ -270,23 +274,39 @@ class Market:
         A pool with a PreferNoSchedule taint against the class comes after those without; then weight decides. A pool
         whose minValues are not met offers nothing.
         """
-        if pod_class not in self._offers:
+        shape = pod_class.shape
+        if shape not in self._offers:
             asked = [(self._tier(pod_class, pool), pool) for pool in self.pools if _makes_nodes_for(pod_class, pool)]
             tiers = sorted({tier for tier, _ in asked})
-            self._offers[pod_class] = tuple(
+            self._offers[shape] = tuple(
                 offer for tier, pool in asked for offer in _offers_of(pool, pod_class, tiers.index(tier))
             )
-        return self._offers[pod_class]
+        return self._offers[shape]
+
+    def rungs(self, pod_class: PodClass) -> tuple[Rung, ...]:
+        """The class's offers that can be bought now, in groups: those of one tier that are preferred alike.
+
+        A group at any price comes before the next; inside one, price decides.
+        """
+        shape = pod_class.shape
+        if shape not in self._rungs:
+            grouped: dict[tuple[int, float], list[Offer]] = {}
+            for offer in self.offers(pod_class):
+                if offer.options:
+                    grouped.setdefault((offer.tier, -offer.preference), []).append(offer)
+            self._rungs[shape] = tuple(tuple(grouped[key]) for key in sorted(grouped))
+        return self._rungs[shape]
 
     def by_offering(self, pod_class: PodClass) -> Mapping[OfferingName, Offer]:
         """The class's offers by what they become: pool, instance type, capacity type and zone."""
-        if pod_class not in self._by_offering:
-            self._by_offering[pod_class] = {
+        shape = pod_class.shape
+        if shape not in self._by_offering:
+            self._by_offering[shape] = {
                 (offer.kind.pool, offer.kind.instance_type.name, offer.kind.capacity_type, option.offering.zone): offer
                 for offer in self.offers(pod_class)
                 for option in offer.kind.options
             }
-        return self._by_offering[pod_class]
+        return self._by_offering[shape]
 
     @staticmethod
     def _tier(pod_class: PodClass, pool: PoolOffers) -> tuple[bool, int]:
