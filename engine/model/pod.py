@@ -61,7 +61,9 @@ class Placing:
     ``affinity_terms`` are required node affinity: terms are ORed, requirements inside one are ANDed; ``()`` is none.
     ``spreads`` are topology spread constraints, of both kinds; ``pod_affinity`` and ``pod_anti_affinity`` are required
     terms. What is ``preferred`` only scores. ``volume_claims`` names the PersistentVolumeClaims of the pod's namespace
-    that it mounts, those of ephemeral volumes by the names that they are made under.
+    that it mounts, those of ephemeral volumes by the names that they are made under. ``volume_terms`` is where its
+    volumes can be reached, as node affinity is written and in force beside it; it is no word of the pod's own, so it
+    takes no domain away from what the pod is spread over.
     ``unsupported`` names constraints of the pod that this engine does not place yet: such a pod is refused, with them.
     """
 
@@ -78,6 +80,7 @@ class Placing:
     preferred_pod_anti_affinity: tuple[PodTerm, ...] = ()
     host_ports: tuple[HostPort, ...] = ()
     volume_claims: tuple[str, ...] = ()
+    volume_terms: tuple[tuple[Requirement, ...], ...] = ()
 
     @cached_property
     def content(self) -> tuple[Hashable, ...]:
@@ -96,6 +99,7 @@ class Placing:
             self.preferred_pod_anti_affinity,
             self.host_ports,
             self.volume_claims,
+            self.volume_terms,
         )
 
     @property

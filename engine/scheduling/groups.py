@@ -22,11 +22,13 @@ class Demand:
     """What a pod demands of a node besides room. One object for equal demands, so caches go by identity.
 
     ``terms`` are ORed and hold the node selector each; ``()`` can never be met. ``keys`` are the labels that matter.
+    ``own_terms`` are the terms without what the pod's volumes add: a spread counts the domains that those admit.
     """
 
     terms: tuple[tuple[Requirement, ...], ...]
     tolerations: tuple[Toleration, ...]
     keys: frozenset[str]
+    own_terms: tuple[tuple[Requirement, ...], ...] = ((),)
 
     @classmethod
     def of(cls, placing: Placing) -> Demand:
@@ -36,9 +38,11 @@ class Demand:
         )
         # An empty term matches no node (k8s.io/api core/v1, NodeSelectorTerm).
         alternatives = [term for term in placing.affinity_terms if term] if placing.affinity_terms else [()]
-        terms = tuple(selector + tuple(map(_canonical, term)) for term in alternatives)
-        keys = frozenset(requirement.key for term in terms for requirement in term)
-        return cls(terms=terms, tolerations=placing.tolerations, keys=keys)
+        own = tuple(selector + tuple(map(_canonical, term)) for term in alternatives)
+        reached = [tuple(map(_canonical, term)) for term in placing.volume_terms if term]
+        terms = tuple(term + where for term in own for where in reached) if placing.volume_terms else own
+        keys = frozenset(requirement.key for term in (*own, *terms) for requirement in term)
+        return cls(terms=terms, tolerations=placing.tolerations, keys=keys, own_terms=own)
 
     def admits(self, labels: Mapping[str, str]) -> bool:
         """Whether a node with these labels, under their present names, meets the selector and any of the terms."""
@@ -114,7 +118,8 @@ def pod_classes(pods: Iterable[Pod], rulings: Mapping[PodKey, Rulings] | None = 
     classes = []
     for (key, priority, ruling), alike in members.items():
         placing = alike[0].placing
-        demand = demands.setdefault(key[1:4], Demand.of(placing))
+        asked = _demanded(placing)
+        demand = demands.get(asked) or demands.setdefault(asked, Demand.of(placing))
         formed = PodClass(
             requests=placing.requests,
             demand=demand,
@@ -143,8 +148,13 @@ def sharing(classes: Sequence[PodClass], ceilings: Sequence[Ceiling]) -> Sequenc
 
 
 def _content(placing: Placing) -> _Key:
+    return placing.requests, *_demanded(placing), placing.unsupported
+
+
+def _demanded(placing: Placing) -> _Key:
+    """What a demand is made of."""
     selector = tuple(sorted(placing.node_selector.items()))
-    return placing.requests, selector, placing.affinity_terms, placing.tolerations, placing.unsupported
+    return selector, placing.affinity_terms, placing.volume_terms, placing.tolerations
 
 
 def _order(formed: PodClass, key: _Key) -> tuple[int, int, int, int, str, str]:
