@@ -16,6 +16,8 @@ DISRUPTED_TAINT = "karpenter.sh/disrupted"
 REGISTERED = "karpenter.sh/registered"
 INITIALIZED = "karpenter.sh/initialized"
 NODE_CLASS = "karpenter.k8s.aws/ec2nodeclass"
+CAPACITY_RESERVATION_ID = "karpenter.k8s.aws/capacity-reservation-id"
+CAPACITY_RESERVATION_TYPE = "karpenter.k8s.aws/capacity-reservation-type"
 
 ON_DEMAND = "on-demand"
 SPOT = "spot"
@@ -88,6 +90,8 @@ WELL_KNOWN = INSTANCE_LABELS | {
     ZONE_ID,
     CAPACITY_TYPE,
     NODE_POOL,
+    CAPACITY_RESERVATION_ID,
+    CAPACITY_RESERVATION_TYPE,
 }
 
 UNREGISTERED_TAINT = "karpenter.sh/unregistered"
@@ -102,8 +106,14 @@ REGISTRATION_DEADLINE = "nodewright.dev/registration-deadline"
 INITIALIZATION_DEADLINE = "nodewright.dev/initialization-deadline"
 ACCELERATOR_GRACE = "nodewright.dev/accelerator-grace"
 PRE_PULL = "nodewright.dev/pre-pull"
+OPEN_RESERVATIONS = "nodewright.dev/open-reservations"
+EXPECTED_LABELS = "nodewright.dev/expected-labels"
+MAX_GPU_WASTE = "nodewright.dev/max-gpu-waste"
+HEADROOM = "nodewright.dev/headroom"
 # On a NodePool, or on an environment's Lease in the cluster: the value says why.
 PAUSED = "nodewright.dev/paused"
+# On a PriorityClass: "false" keeps its pods from starting nodes.
+MAY_START_NODES = "nodewright.dev/may-start-nodes"
 
 # Tags on instances, present from the RunInstances call on.
 TAG_CLAIM = "nodewright.dev/claim"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import timedelta
+from decimal import Decimal
 from enum import Enum
 
 from attrs import field, frozen
@@ -12,6 +13,7 @@ from engine.model.constraint import Requirement, Taint
 from engine.model.diagnostic import Diagnostic, Position
 from engine.model.quantity import NOTHING, Resources
 from engine.model.reason import DisruptionReason
+from engine.model.reservation import OpenReservations, ReservationTerm
 from engine.model.rule import AnyRule, Window
 
 
@@ -59,6 +61,16 @@ class Disruption:
 
 
 @frozen
+class Spare:
+    """So many devices of an accelerator's ``resource`` are kept free for pods to come: in the whole pool, or
+    ``in_each_zone`` that it has."""
+
+    resource: str
+    devices: int
+    in_each_zone: bool = False
+
+
+@frozen
 class NodePool:
     """A Karpenter NodePool. ``limits`` may name any resource and ``nodes``; NOTHING is no limit.
 
@@ -69,7 +81,12 @@ class NodePool:
     The deadlines are our annotations: ``launch_deadline`` runs from the claim on, the other two from its launch on. For
     ``accelerator_grace`` a node that was up once may advertise fewer accelerators, as it does while their device plugin
     restarts. ``paused`` says why nothing is launched nor removed by choice; empty is not paused.
-    ``pre_pull`` are images to keep on the pool's nodes, in name order.
+    ``pre_pull`` are images to keep on the pool's nodes, in name order. ``open_reservations``: whether its on-demand
+    machines may run in open reservations that its class does not select.
+
+    ``expected_labels`` come to its nodes by themselves once they are up, beside those that the catalog foretells; a
+    value of None: that key does not come, whatever the catalog says. ``max_gpu_waste`` is the share of a new node's
+    GPUs, 0 to 1, that may be of no use to the pods it is for; None is any. ``headroom`` in the order of resources.
     """
 
     name: str
@@ -94,6 +111,10 @@ class NodePool:
     accelerator_grace: timedelta = timedelta(minutes=5)
     paused: str = ""
     pre_pull: tuple[str, ...] = ()
+    open_reservations: OpenReservations = OpenReservations.LEAVE
+    expected_labels: Mapping[str, str | None] = field(factory=dict)
+    max_gpu_waste: Decimal | None = None
+    headroom: tuple[Spare, ...] = ()
     field_positions: Mapping[str, Position] = field(factory=dict, eq=False, repr=False)
 
     def position_of(self, part: str) -> Position:
@@ -190,6 +211,7 @@ class NodeClass:
     instance_store_raid0: bool = False
     associate_public_ip_address: bool | None = None
     detailed_monitoring: bool = False
+    capacity_reservation_selector_terms: tuple[ReservationTerm, ...] = ()
 
 
 @frozen

@@ -14,6 +14,12 @@ from engine.model.environment import Environment
 from engine.model.policy import Budget, Disruption, NodePool
 from engine.model.quantity import ACCELERATORS, CPU, EPHEMERAL_STORAGE, MEMORY, NODES, PODS, QuantityError, Resources
 from engine.policy.budgets import BUDGETS, checked_budgets
+from engine.policy.capacity_annotations import (
+    CAPACITY_ANNOTATIONS,
+    read_expected_labels,
+    read_headroom,
+    read_max_gpu_waste,
+)
 from engine.policy.fields import is_label_key
 from engine.policy.findings import ObjectFindings, did_you_mean
 from engine.policy.located import Located, Path, text_at
@@ -78,6 +84,9 @@ def read_node_pool(findings: ObjectFindings, version: str, environment: Environm
         initialization_deadline=bring_up.initialization_deadline,
         accelerator_grace=bring_up.accelerator_grace,
         paused=bring_up.paused,
+        expected_labels=read_expected_labels(part.metadata.annotations, node_labels, findings),
+        max_gpu_waste=read_max_gpu_waste(part.metadata.annotations, findings),
+        headroom=read_headroom(part.metadata.annotations, findings),
         field_positions=dict(_positions(part, findings)),
     )
     _check_annotations(part.metadata.annotations, findings)
@@ -138,6 +147,9 @@ def _check_static(spec: NodePoolSpecPart, annotations: dict[str, str], findings:
     if labels.MIN_NODES in annotations:
         message = f"{static}: it keeps its replicas, so {labels.MIN_NODES} says nothing"
         findings.error((*_ANNOTATIONS, labels.MIN_NODES), "contradiction", message, "remove it")
+    if labels.HEADROOM in annotations:
+        message = f"{static}: it makes no node beyond its replicas, so {labels.HEADROOM} says nothing"
+        findings.error((*_ANNOTATIONS, labels.HEADROOM), "contradiction", message, "remove it")
 
 
 def _limits(written: dict[str, str], findings: ObjectFindings) -> Resources:
@@ -180,7 +192,7 @@ def _open_to_all_pods(annotations: dict[str, str], findings: ObjectFindings) -> 
 
 
 def _check_annotations(annotations: dict[str, str], findings: ObjectFindings) -> None:
-    known = (labels.MIN_NODES, labels.OPEN_TO_ALL_PODS, labels.PRE_PULL, *BRING_UP_ANNOTATIONS)
+    known = (labels.MIN_NODES, labels.OPEN_TO_ALL_PODS, labels.PRE_PULL, *BRING_UP_ANNOTATIONS, *CAPACITY_ANNOTATIONS)
     for key in annotations:
         if key.startswith(_OURS) and key not in known:
             message = f"{key} is no annotation that Nodewright knows"
