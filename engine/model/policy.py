@@ -11,6 +11,7 @@ from attrs import field, frozen
 
 from engine.model.constraint import Requirement, Taint
 from engine.model.diagnostic import Diagnostic, Position
+from engine.model.money import FREE, UsdPerHour
 from engine.model.quantity import NOTHING, Resources
 from engine.model.reason import DisruptionReason
 from engine.model.reservation import OpenReservations, ReservationTerm
@@ -81,7 +82,8 @@ class NodePool:
     The deadlines are our annotations: ``launch_deadline`` runs from the claim on, the other two from its launch on. For
     ``accelerator_grace`` a node that was up once may advertise fewer accelerators, as it does while their device plugin
     restarts. ``paused`` says why nothing is launched nor removed by choice; empty is not paused.
-    ``pre_pull`` are images to keep on the pool's nodes, in name order. ``open_reservations``: whether its on-demand
+    ``pre_pull`` are images to keep on the pool's nodes, in name order. ``node_cost`` is what a node costs besides its
+    price, to whoever chooses between many small ones and few large ones; it is on no bill. ``open_reservations``: whether its on-demand
     machines may run in open reservations that its class does not select.
 
     ``expected_labels`` come to its nodes by themselves once they are up, beside those that the catalog foretells; a
@@ -111,6 +113,7 @@ class NodePool:
     accelerator_grace: timedelta = timedelta(minutes=5)
     paused: str = ""
     pre_pull: tuple[str, ...] = ()
+    node_cost: UsdPerHour = FREE
     open_reservations: OpenReservations = OpenReservations.LEAVE
     expected_labels: Mapping[str, str | None] = field(factory=dict)
     max_gpu_waste: Decimal | None = None
