@@ -16,6 +16,7 @@ class EventReason(str, Enum):
     LIMIT_REACHED = "LimitReached"
     CEILING_REACHED = "CeilingReached"
     GUARDRAIL_BLOCKS = "GuardrailBlocks"
+    VOLUME_NOT_READY = "VolumeNotReady"
     LAUNCH_CAP_REACHED = "LaunchCapReached"
     INSUFFICIENT_CAPACITY = "InsufficientCapacity"
     NODE_CLASS_NOT_READY = "NodeClassNotReady"

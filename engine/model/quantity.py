@@ -14,6 +14,8 @@ PODS = "pods"
 NVIDIA_GPU = "nvidia.com/gpu"
 NODES = "nodes"
 NEURON_CORE = "aws.amazon.com/neuroncore"
+# Kubernetes' name for how many volumes a node takes; the CSI driver's name follows. Never a part of a limit.
+ATTACHABLE_VOLUMES = "attachable-volumes-"
 
 ACCELERATORS = (
     NVIDIA_GPU,

@@ -9,6 +9,7 @@ from attrs import frozen
 
 from engine.model.money import UsdPerHour
 from engine.model.rule import LimitedResource
+from engine.model.volume_refusal import VolumeNotReady
 
 
 @frozen
@@ -244,6 +245,7 @@ Refusal = (
     | RuleForbids
     | CeilingReached
     | GuardrailBlocks
+    | VolumeNotReady
 )
 
 

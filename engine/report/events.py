@@ -44,6 +44,7 @@ _REASON_BY_CODE: Mapping[str, EventReason] = {
     "limit-reached": EventReason.LIMIT_REACHED,
     "ceiling-reached": EventReason.CEILING_REACHED,
     "guardrail-blocks": EventReason.GUARDRAIL_BLOCKS,
+    "volume-not-ready": EventReason.VOLUME_NOT_READY,
     "cap-reached": EventReason.LAUNCH_CAP_REACHED,
     "offerings-unavailable": EventReason.INSUFFICIENT_CAPACITY,
     "pool-not-ready": EventReason.NODE_CLASS_NOT_READY,

@@ -8,7 +8,7 @@ from datetime import datetime
 from engine.model.duration import format_duration
 from engine.model.money import UsdPerHour
 from engine.model.plan import LimitUse
-from engine.model.quantity import EPHEMERAL_STORAGE, MEMORY, NODES, format_amount
+from engine.model.quantity import ATTACHABLE_VOLUMES, EPHEMERAL_STORAGE, MEMORY, NODES, format_amount
 from engine.model.refusal import (
     AcceleratorNotOffered,
     BringUpsFailed,
@@ -51,6 +51,7 @@ from engine.model.stay import (
     SeveralNodes,
     StayReason,
 )
+from engine.model.volume_refusal import VolumeNotReady
 from engine.report.ceiling_words import ceiling_reached_words
 
 HOURS_A_MONTH = 730
@@ -109,6 +110,7 @@ _Mismatch = (
     | PoolIsStatic
     | UnsupportedConstraint
     | RuleForbids
+    | VolumeNotReady
 )
 
 
@@ -136,6 +138,8 @@ def _mismatch_words(refusal: _Mismatch) -> str:
             return f"the pod uses what is not placed yet: {', '.join(constraints)}"
         case RuleForbids():
             return _rule_forbids(refusal)
+        case VolumeNotReady(claim=claim, why=why):
+            return f"volume claim {claim}: {why}"
 
 
 def stay_words(reason: StayReason, now: datetime) -> str:
@@ -273,10 +277,16 @@ def rounded_words(resource: str, amount: int) -> str:
     return format_amount(resource, amount)
 
 
+def resource_words(resource: str) -> str:
+    """A resource as a person would name it."""
+    driver = resource.removeprefix(ATTACHABLE_VOLUMES)
+    return resource if driver == resource else f"volumes of {driver}"
+
+
 def _no_type_fits(refusal: NoTypeFits) -> str:
     resource = refusal.resource
     needed, largest = amount_words(resource, refusal.needed), amount_words(resource, refusal.largest)
-    named = f" {resource}"
+    named = f" {resource_words(resource)}"
     daemons = f" after {amount_words(resource, refusal.daemon_overhead)} for daemons" if refusal.daemon_overhead else ""
     return f"needs {needed}{named}; the largest, {refusal.largest_type}, has {largest}{daemons}"
 

@@ -52,6 +52,7 @@ from engine.model.stay import (
     StayReason,
 )
 from engine.report.tables import examples, zones_in_short
+from engine.model.volume_refusal import VolumeNotReady
 from engine.report.words import a_month, counted, next_best_words, refusal_words, rounded_words, signed, stay_words
 from tests.builders import NOON, usd
 
@@ -156,6 +157,7 @@ REFUSALS: list[tuple[Refusal, str]] = [
         "4 types would fit, none of them allowed by the rules, the last barred by gold-on-nvlink: gold wants NVLink; "
         "1 for an error: no such key: tier",
     ),
+    (VolumeNotReady("data", "it does not exist"), "volume claim data: it does not exist"),
     (PoolIsStatic(), "the pool has fixed replicas and makes no node for a pod"),
     (
         UnsupportedConstraint(("host ports", "resource claims")),
