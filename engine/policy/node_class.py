@@ -9,6 +9,7 @@ from attrs import frozen
 from engine.model import labels
 from engine.model.policy import AmiFamily, BlockDevice, Kubelet, MetadataOptions, NodeClass, SelectorTerm
 from engine.model.quantity import Resources
+from engine.model.reservation import ReservationTerm
 from engine.policy.class_spellings import modernise_node_class
 from engine.policy.findings import ObjectFindings
 from engine.policy.located import Path
@@ -20,6 +21,7 @@ from engine.policy.node_class_schema import (
     KubeletPart,
     NodeClassPart,
     NodeClassSpecPart,
+    ReservationTermPart,
     SecurityGroupTermPart,
     SubnetTermPart,
 )
@@ -27,6 +29,8 @@ from engine.policy.schema import validated, written_name
 
 _SPEC: Path = ("spec",)
 _MAX_TERMS, _MAX_TAGS, _MAX_DEVICES = 30, 20, 50
+# Fields of a term that select nothing by themselves.
+_NARROWING = ("owner", "owner_id")
 _ROOT_DEVICE = "/dev/xvda"
 # Karpenter's default for Amazon Linux (pkg/providers/amifamily of its AWS provider).
 _DEFAULT_DEVICE = BlockDevice(device_name=_ROOT_DEVICE, volume_size_gib=20, encrypted=True, is_root=True)
@@ -74,6 +78,7 @@ def read_node_class(findings: ObjectFindings, version: str) -> ClassRead | None:
         instance_store_raid0=spec.instance_store_policy is not None,
         associate_public_ip_address=spec.associate_public_ip_address,
         detailed_monitoring=spec.detailed_monitoring,
+        capacity_reservation_selector_terms=_reservation_terms(spec.capacity_reservation_selector_terms, findings),
     )
     return ClassRead(node_class, findings, sets_kubelet=spec.kubelet != KubeletPart())
 
@@ -102,7 +107,7 @@ def _family(spec: NodeClassSpecPart, findings: ObjectFindings) -> AmiFamily:
     return spec.ami_family or deduced
 
 
-_TermPart = SubnetTermPart | SecurityGroupTermPart | AmiTermPart
+_TermPart = SubnetTermPart | SecurityGroupTermPart | AmiTermPart | ReservationTermPart
 
 
 def _check_terms(field: str, terms: Sequence[_TermPart], findings: ObjectFindings) -> None:
@@ -119,7 +124,7 @@ def _check_terms(field: str, terms: Sequence[_TermPart], findings: ObjectFinding
 
 
 def _check_term(term: _TermPart, path: Path, findings: ObjectFindings) -> None:
-    says_something = any(getattr(term, name) for name in type(term).model_fields if name != "owner")
+    says_something = any(getattr(term, name) for name in type(term).model_fields if name not in _NARROWING)
     if not says_something and not findings.lacks_part(path):
         findings.error(path, "bad-selector", "this term selects nothing", "give it tags or an id")
     # A security group's name stands alone; an image's may come with its owner and tags.
@@ -142,6 +147,15 @@ def _check_term(term: _TermPart, path: Path, findings: ObjectFindings) -> None:
 
 def _terms(parts: Sequence[_TermPart]) -> tuple[SelectorTerm, ...]:
     return tuple(SelectorTerm(**{name: getattr(part, name) for name in type(part).model_fields}) for part in parts)
+
+
+def _reservation_terms(
+    parts: Sequence[ReservationTermPart] | None, findings: ObjectFindings
+) -> tuple[ReservationTerm, ...]:
+    if parts is None:
+        return ()
+    _check_terms("capacityReservationSelectorTerms", parts, findings)
+    return tuple(ReservationTerm(each.id, each.tags, each.owner_id, each.instance_match_criteria) for each in parts)
 
 
 def _check_tags(tags: dict[str, str], findings: ObjectFindings) -> None:

@@ -15,6 +15,7 @@ from pydantic import Field, PlainValidator, ValidationInfo
 
 from engine.model.policy import AmiFamily
 from engine.model.quantity import QuantityError, parse_quantity
+from engine.model.reservation import MatchCriteria
 from engine.policy.fields import (
     Amount,
     Count,
@@ -151,6 +152,19 @@ class AmiTermPart(TagTermPart):
     ssm_parameter: Text | None = None
 
 
+class ReservationTermPart(TagTermPart):
+    id: (
+        Annotated[str, PlainValidator(matching(r"cr-[0-9a-z]+", "capacity reservation id", "cr-0123456789abcdef0"))]
+        | None
+    ) = None
+    instance_match_criteria: (
+        Annotated[MatchCriteria, PlainValidator(one_of(MatchCriteria, "match criterion", "unknown-value"))] | None
+    ) = None
+    owner_id: Annotated[str, PlainValidator(matching(r"[0-9]{12}", "AWS account id", '"123456789012"'))] | None = Field(
+        default=None, alias="ownerID"
+    )
+
+
 _VOLUME_TYPES = ("gp3", "gp2", "io1", "io2", "st1", "sc1", "standard")
 
 
@@ -229,7 +243,7 @@ class NodeClassSpecPart(Part):
     ) = None
     associate_public_ip_address: Flag | None = Field(default=None, alias="associatePublicIPAddress")
     detailed_monitoring: Flag = False
-    capacity_reservation_selector_terms: NotImplementedField = None
+    capacity_reservation_selector_terms: list[ReservationTermPart] | None = None
     connection_tracking: NotImplementedField = None
     context: NotImplementedField = None
     cpu_options: NotImplementedField = None

@@ -1,4 +1,5 @@
-"""How long a pool's machines may take to come up, and whether the pool is paused: our own annotations on a NodePool."""
+"""Our own annotations on a NodePool: how long its machines may take to come up, whether it is paused, and what it does
+with open reservations."""
 
 from __future__ import annotations
 
@@ -9,6 +10,7 @@ from attrs import frozen
 
 from engine.model import labels
 from engine.model.duration import DurationError, format_duration, parse_duration
+from engine.model.reservation import OpenReservations
 from engine.policy.findings import ObjectFindings
 from engine.policy.located import Path
 
@@ -19,7 +21,7 @@ _DEFAULTS = {
     labels.INITIALIZATION_DEADLINE: timedelta(minutes=30),
     labels.ACCELERATOR_GRACE: timedelta(minutes=5),
 }
-BRING_UP_ANNOTATIONS = (*_DEFAULTS, labels.PAUSED)
+BRING_UP_ANNOTATIONS = (*_DEFAULTS, labels.PAUSED, labels.OPEN_RESERVATIONS)
 _LONGEST = timedelta(hours=24)
 
 
@@ -78,3 +80,15 @@ def _paused(annotations: Mapping[str, str], findings: ObjectFindings) -> str:
     message = f"{labels.PAUSED} is empty; its value says why the pool is paused"
     findings.error((*_ANNOTATIONS, labels.PAUSED), "bad-annotation", message, "say why, or remove the annotation")
     return ""
+
+
+def read_open_reservations(annotations: Mapping[str, str], findings: ObjectFindings) -> OpenReservations:
+    """Whether on-demand machines may run in open reservations that nobody aims at; not so where nothing is written."""
+    text = annotations.get(labels.OPEN_RESERVATIONS, OpenReservations.LEAVE.value)
+    known = {each.value: each for each in OpenReservations}
+    if text not in known:
+        message = (
+            f"{labels.OPEN_RESERVATIONS} is {text[:40]!r}; it says what on-demand launches do with open reservations"
+        )
+        findings.error((*_ANNOTATIONS, labels.OPEN_RESERVATIONS), "bad-annotation", message, 'write "use" or "leave"')
+    return known.get(text, OpenReservations.LEAVE)
