@@ -76,6 +76,8 @@ def refusal_words(refusal: Refusal, now: datetime) -> str:
         case NoOffering(types=types, unpriced=unpriced):
             unknown = f"; {counted(unpriced, 'offering')} without a known price" if unpriced else ""
             return f"{counted(types, 'type')} would fit, none sold in the permitted zones and capacity types{unknown}"
+        case VolumeNotReady(claim=claim, why=why):
+            return f"volume claim {claim}: {why}"
         case PoolNotReady() | PoolPaused() | KarpenterOwnsPool() | BringUpsFailed() | FoundationBusy():
             return _closed_words(refusal, now)
         case _:
@@ -110,7 +112,6 @@ _Mismatch = (
     | PoolIsStatic
     | UnsupportedConstraint
     | RuleForbids
-    | VolumeNotReady
 )
 
 
@@ -138,8 +139,6 @@ def _mismatch_words(refusal: _Mismatch) -> str:
             return f"the pod uses what is not placed yet: {', '.join(constraints)}"
         case RuleForbids():
             return _rule_forbids(refusal)
-        case VolumeNotReady(claim=claim, why=why):
-            return f"volume claim {claim}: {why}"
 
 
 def stay_words(reason: StayReason, now: datetime) -> str:

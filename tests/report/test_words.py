@@ -51,8 +51,8 @@ from engine.model.stay import (
     SeveralNodes,
     StayReason,
 )
-from engine.report.tables import examples, zones_in_short
 from engine.model.volume_refusal import VolumeNotReady
+from engine.report.tables import examples, zones_in_short
 from engine.report.words import a_month, counted, next_best_words, refusal_words, rounded_words, signed, stay_words
 from tests.builders import NOON, usd
 
