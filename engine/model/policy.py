@@ -83,8 +83,8 @@ class NodePool:
     ``accelerator_grace`` a node that was up once may advertise fewer accelerators, as it does while their device plugin
     restarts. ``paused`` says why nothing is launched nor removed by choice; empty is not paused.
     ``pre_pull`` are images to keep on the pool's nodes, in name order. ``node_cost`` is what a node costs besides its
-    price, to whoever chooses between many small ones and few large ones; it is on no bill. ``open_reservations``: whether its on-demand
-    machines may run in open reservations that its class does not select.
+    price, to whoever chooses between many small ones and few large ones; it is on no bill.
+    ``open_reservations``: whether its on-demand machines may run in open reservations that its class does not select.
 
     ``expected_labels`` come to its nodes by themselves once they are up, beside those that the catalog foretells; a
     value of None: that key does not come, whatever the catalog says. ``max_gpu_waste`` is the share of a new node's

@@ -178,8 +178,13 @@ WHOLE_BY_ID = _object(
         "placementGroupSelector": {"id": "pg-0123456789abcdef0"},
     },
 )
-BASES = {POOL: (DYNAMIC, STATIC), CLASS: (BY_TAGS, BY_ID, BY_PARAMETER, BY_ALIAS, WHOLE, WHOLE_BY_ID)}
-IMPLEMENTED = {POOL: (DYNAMIC, STATIC), CLASS: (BY_TAGS, BY_ID, BY_PARAMETER, BY_ALIAS)}
+RESERVED = _object(
+    CLASS,
+    "gpu-nodes",
+    {**BY_ALIAS["spec"], "capacityReservationSelectorTerms": WHOLE["spec"]["capacityReservationSelectorTerms"]},
+)
+IMPLEMENTED = {POOL: (DYNAMIC, STATIC), CLASS: (BY_TAGS, BY_ID, BY_PARAMETER, BY_ALIAS, RESERVED)}
+BASES = {POOL: (DYNAMIC, STATIC), CLASS: (*IMPLEMENTED[CLASS], WHOLE, WHOLE_BY_ID)}
 
 
 def beside(item: Object) -> Object:

@@ -89,6 +89,28 @@ CLASS_EDGES = (
     ),
     Edge(
         CLASS,
+        "spec.capacityReservationSelectorTerms",
+        (
+            Absent,
+            [{"id": "cr-0123"}],
+            [{"tags": {"a": "*"}, "ownerID": "123456789012"}, {"id": "cr-0123"}],
+            [{"instanceMatchCriteria": "open"}, {"instanceMatchCriteria": "targeted", "tags": {"a": "b"}}],
+        ),
+        (
+            [],
+            [{"id": "cr-"}],
+            [{"id": "xcr-01"}],
+            [{"ownerID": "123456789012"}],
+            [{"tags": {}}],
+            [{"tags": {"a": "b"}, "ownerID": "12"}],
+            [{"tags": {"a": "b"}, "ownerID": 123456789012}],
+            [{"instanceMatchCriteria": "none"}],
+            [{"id": "cr-0123", "tags": {"a": "b"}}, {"tags": {"a": "b"}}],
+            [{"name": "x"}],
+        ),
+    ),
+    Edge(
+        CLASS,
         "spec",
         (),
         (

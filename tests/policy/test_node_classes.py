@@ -283,7 +283,6 @@ def test_the_first_volume_of_another_name_is_told_to_be_no_root() -> None:
         ("  role:", "  kubelet: {clusterDNS: [dns]}\n  role:", "bad-value", "dns"),
         ("  role:", "  kubelet: {cpuCFSQuota: true}\n  role:", "not-implemented", "true"),
         ("  role:", "  placementGroupSelector: {name: x}\n  role:", "not-implemented", "{name"),
-        ("  role:", "  capacityReservationSelectorTerms: [{id: cr-1}]\n  role:", "not-implemented", "[{id"),
         ("  role:", "  networkInterfaces: []\n  role:", "not-implemented", "[]"),
         ("  role:", "  ipPrefixCount: 1\n  role:", "not-implemented", "1"),
         ("  role:", "  cpuOptions: {}\n  role:", "not-implemented", "{}"),
