@@ -7,31 +7,13 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from attrs import evolve
 
+from engine.catalog.refusal_codes import REACH
 from engine.converge import urns
 from engine.converge.events import StepDone, StepFailed, Told, errors_by_urn
 from engine.converge.state import StackState
 from engine.model.claim import Claim
 from engine.model.outcome import ClaimOutcome, Outcome, OutcomeStatus
 
-# EC2's codes for "not this type, here, now" and for an account's limits: another offering may do.
-# Sources: EC2 API reference, error codes, and the AWS provider's list of what it does not retry.
-CAPACITY_CODES = frozenset(
-    {
-        "InsufficientCapacity",
-        "InsufficientCapacityOnHost",
-        "InsufficientFreeAddressesInSubnet",
-        "InsufficientHostCapacity",
-        "InsufficientInstanceCapacity",
-        "InsufficientReservedInstanceCapacity",
-        "InstanceLimitExceeded",
-        "MaxSpotInstanceCountExceeded",
-        "ReservationCapacityExceeded",
-        "SpotMaxPriceTooLow",
-        "UnfulfillableCapacity",
-        "Unsupported",
-        "VcpuLimitExceeded",
-    }
-)
 # `api error CODE: …` as the AWS provider says it; `(CODE)` as botocore does; `Server.CODE: …` in a state reason.
 _CODE = re.compile(r"api error (?P<sdk>[\w.]+):|\((?P<boto>[A-Z][\w.]+)\)|\b(?:Server|Client)\.(?P<state>\w+)")
 # What AWS says of a subnet, group, template, network part or profile that exists no more; in lower case, for EC2
@@ -51,7 +33,7 @@ _BROKEN_OFF = "broken off while it was being made; the next run finishes it"
 def refusal_code(message: str) -> str:
     """AWS's error code in a provider's message; empty when there is none."""
     found = [next(filter(None, match.groups())) for match in _CODE.finditer(message)]
-    return next((code for code in found if code in CAPACITY_CODES), found[0] if found else "")
+    return next((code for code in found if code in REACH), found[0] if found else "")
 
 
 def failure(claim: str, message: str, *, offering: str = "", instance_id: str = "") -> ClaimOutcome:
@@ -60,7 +42,7 @@ def failure(claim: str, message: str, *, offering: str = "", instance_id: str = 
     if instance_id:
         # Told apart from the words, so that what befell many machines alike reads alike.
         message = message.replace(f" ({instance_id})", "")
-    status = OutcomeStatus.FAILED_CAPACITY if code in CAPACITY_CODES else OutcomeStatus.FAILED_OTHER
+    status = OutcomeStatus.FAILED_CAPACITY if code in REACH else OutcomeStatus.FAILED_OTHER
     return ClaimOutcome(claim, status, instance_id, offering, code, message[:_SHOWN_CHARACTERS])
 
 

@@ -39,7 +39,8 @@ def lessons(fleet: Fleet, lost: tuple[Removal, ...], brought: Mapping[str, Bring
     ledger = snapshot.ledger
     for sighting in fleet.sightings:
         if sighting.instance is not None and sighting.claim.name not in ledger.instance_ids:
-            ledger = with_launch(ledger, offering_key(sighting.claim))
+            claim, launched_at = sighting.claim, sighting.instance.launched_at
+            ledger = with_launch(ledger, offering_key(claim), claim.node_class, launched_at)
     gone = {removal.record.claim for removal in lost}
     came = [each.sighting.claim for each in brought.values() if each.has_come]
     for claim in came:
@@ -58,8 +59,8 @@ def lessons(fleet: Fleet, lost: tuple[Removal, ...], brought: Mapping[str, Bring
         outcome = outcomes.get(removal.record.claim)
         refused = removal.record.reason is DisruptionReason.LAUNCH_REFUSED
         if refused and outcome is not None and outcome.status is OutcomeStatus.FAILED_CAPACITY:
-            key = offering_key(claims[outcome.claim])
-            ledger = with_refusal(ledger, key, outcome.code, snapshot.taken_at)
+            claim = claims[outcome.claim]
+            ledger = with_refusal(ledger, offering_key(claim), outcome.code, snapshot.taken_at, claim.node_class)
     return pruned(ledger, snapshot.taken_at)
 
 

@@ -7,7 +7,7 @@ from functools import cached_property
 
 from attrs import evolve, frozen
 
-from engine.catalog.ledger import is_available
+from engine.catalog.ledger import Standing, standing
 from engine.catalog.node_shape import NodeShape, node_shape
 from engine.catalog.price import ebs_usd_per_hour
 from engine.model import labels as keys
@@ -48,6 +48,8 @@ class _Shelf:
 
 # The last options of each environment's pool: thousands, and the same from pass to pass.
 _SHELVES: dict[tuple[str, str], tuple[_Shelf, tuple[NodeOption, ...]]] = {}
+# Of each environment's pool the last options with refusals told: the options without, how some stand, and with.
+_REFUSED: dict[tuple[str, str], tuple[tuple[NodeOption, ...], Mapping[int, Standing], tuple[NodeOption, ...]]] = {}
 
 
 class Market:
@@ -102,7 +104,7 @@ class Market:
                 return laid_out
             known = (shelf, laid_out)
             _SHELVES[self._environment.name, pool.name] = known
-        return self._with_refusals(known[1])
+        return self._with_refusals(pool, node_class, known[1])
 
     def _lay_out(
         self, pool: NodePool, node_class: NodeClass, images: Set[str]
@@ -117,14 +119,23 @@ class Market:
         except QuantityError as error:
             return PoolNotReady(why=f"EC2NodeClass {node_class.name}: kubelet: {error}")
 
-    def _with_refusals(self, options: tuple[NodeOption, ...]) -> tuple[NodeOption, ...]:
-        """The same options while nothing is out, so that what was worked out about them stays good."""
-        ledger, now = self._ledger, self._now
-        if all(now >= barred.until for barred in ledger.unavailable.values()):
+    def _with_refusals(
+        self, pool: NodePool, node_class: NodeClass, options: tuple[NodeOption, ...]
+    ) -> tuple[NodeOption, ...]:
+        """The very same options while the ledger says the same of them, so that what was worked out about them stays
+        good."""
+        stands = (standing(self._ledger, each.offering, node_class.name, self._now) for each in options)
+        refused = {index: each for index, each in enumerate(stands) if each is not None}
+        if not refused:
             return options
-        return tuple(
-            each if is_available(ledger, each.offering, now) else evolve(each, is_available=False) for each in options
-        )
+        known = _REFUSED.get((self._environment.name, pool.name))
+        if known is None or known[0] is not options or known[1] != refused:
+            told = tuple(
+                _refused(each, refused[index]) if index in refused else each for index, each in enumerate(options)
+            )
+            known = (options, refused, told)
+            _REFUSED[self._environment.name, pool.name] = known
+        return known[2]
 
     def unsold(self, pool: NodePool) -> tuple[InstanceType, ...]:
         """The types that the pool permits; asked when none of them is offered where the pool may buy."""
@@ -199,6 +210,10 @@ class Market:
         if known not in self._shapes:
             self._shapes[known] = node_shape(kind, node_class, self._environment)
         return self._shapes[known]
+
+
+def _refused(option: NodeOption, stands: Standing) -> NodeOption:
+    return evolve(option, is_available=not stands.barred, refused=stands.by, probes=stands.probes)
 
 
 def admitted(requirements: Iterable[Requirement], labels: Mapping[str, str]) -> bool:

@@ -15,11 +15,15 @@ from engine.model.reason import DisruptionReason
 
 @frozen
 class Unavailable:
-    """An offering that refused a launch: out until ``until``; ``refusals`` in a row set the back-off."""
+    """What refused a launch, an offering or more than one: out until ``until``; ``refusals`` in a row set the back-off.
+
+    ``quota`` names the quota of the account that was used up; empty where that was not the reason.
+    """
 
     until: datetime
     refusals: int
     code: str
+    quota: str = ""
 
 
 @frozen
@@ -81,6 +85,9 @@ class Disruption:
 class Ledger:
     """``unavailable`` by Offering.key; ``empty_since`` by claim name; ``instance_ids`` by claim name, once launched.
 
+    ``unavailable_groups`` are offerings that one refusal bars together, by the name of what they share: a quota, the
+    subnets of a node class in a zone, a capacity type.
+
     ``milestones`` by claim name. ``planned`` are the claims that waiting pods were planned for, by ``NAMESPACE/NAME``:
     kept until the pod is bound, so that a binding that differs can be told. ``bring_ups`` by pool name: those whose
     last machine failed to come up. ``disruptions`` by claim name, for budgets that count what goes in one opening of a
@@ -102,3 +109,4 @@ class Ledger:
     owed: Mapping[str, Owed] = field(factory=dict)
     disruptions: Mapping[str, Disruption] = field(factory=dict)
     counted_since: datetime | None = None
+    unavailable_groups: Mapping[str, Unavailable] = field(factory=dict)
