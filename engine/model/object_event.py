@@ -12,6 +12,7 @@ class EventReason(str, Enum):
     NOMINATED = "Nominated"
     BOUND_ELSEWHERE = "BoundElsewhere"
     NO_COMPATIBLE_INSTANCE_TYPES = "NoCompatibleInstanceTypes"
+    KEPT_OUT_BY_PODS = "KeptOutByPods"
     RULE_FORBIDS = "RuleForbids"
     LIMIT_REACHED = "LimitReached"
     CEILING_REACHED = "CeilingReached"

@@ -7,6 +7,12 @@ from typing import ClassVar
 
 from attrs import frozen
 
+from engine.model.coupling_refusal import (
+    AffinityUnsatisfiable,
+    AntiAffinityInTheWay,
+    HostPortTaken,
+    SpreadUnsatisfiable,
+)
 from engine.model.money import UsdPerHour
 from engine.model.rule import LimitedResource
 from engine.model.volume_refusal import VolumeNotReady
@@ -22,27 +28,51 @@ class TaintNotTolerated:
 
 @frozen
 class RequirementMismatch:
-    """The pod's requirement and what the pool offers have no value in common. ``offered`` may be empty: undefined."""
+    """The pod's requirement and what the pool offers have no value in common. ``offered`` may be empty: undefined.
+
+    ``nearest`` is, for a bound on numbers, the value offered that misses it least.
+    """
 
     code: ClassVar[str] = "requirement-mismatch"
     key: str
     wanted: str
     offered: str
+    nearest: str = ""
+
+
+@frozen
+class Measured:
+    """What a pod needs of a resource and what a type has of it once daemons have their ``daemon_overhead``."""
+
+    resource: str
+    needed: int
+    has: int
+    daemon_overhead: int = 0
 
 
 @frozen
 class NoTypeFits:
-    """No permitted type has enough of one resource: the pod asks ``needed``, daemons apart; the best has ``largest``.
+    """No permitted type holds the pod. ``needed`` and ``nearest_amount`` are of ``resource``, in base units.
 
-    Amounts are in base units. ``largest_type`` is the type that has most of it; ``daemon_overhead`` is taken off.
+    No type has enough of ``resource``; ``only_together``: each has enough of something, and none of it and ``also`` the
+    others at once. ``nearest_type`` is the one that lacks fewest resources, then least, then costs least: ``also`` has
+    what else it lacks. Its ``daemon_overhead`` is taken off.
+
+    ``would_do`` is the cheapest type that would hold the pod but for ``barred_by``, a requirement of the pool or
+    (``is_barred_by_pod``) of the pod; both are empty where there is none.
     """
 
     code: ClassVar[str] = "no-type-fits"
     resource: str
     needed: int
-    largest: int
-    largest_type: str
+    nearest_amount: int
+    nearest_type: str
     daemon_overhead: int = 0
+    also: tuple[Measured, ...] = ()
+    only_together: bool = False
+    would_do: str = ""
+    barred_by: str = ""
+    is_barred_by_pod: bool = False
 
 
 @frozen
@@ -246,6 +276,10 @@ Refusal = (
     | CeilingReached
     | GuardrailBlocks
     | VolumeNotReady
+    | SpreadUnsatisfiable
+    | AffinityUnsatisfiable
+    | AntiAffinityInTheWay
+    | HostPortTaken
 )
 
 

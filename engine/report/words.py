@@ -5,10 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable
 from datetime import datetime
 
+from engine.model.coupling_refusal import (
+    AffinityUnsatisfiable,
+    AntiAffinityInTheWay,
+    HostPortTaken,
+    SpreadUnsatisfiable,
+)
 from engine.model.duration import format_duration
 from engine.model.money import UsdPerHour
 from engine.model.plan import LimitUse
-from engine.model.quantity import ATTACHABLE_VOLUMES, EPHEMERAL_STORAGE, MEMORY, NODES, format_amount
+from engine.model.quantity import EPHEMERAL_STORAGE, MEMORY, NODES, format_amount
 from engine.model.refusal import (
     AcceleratorNotOffered,
     BringUpsFailed,
@@ -53,9 +59,9 @@ from engine.model.stay import (
 )
 from engine.model.volume_refusal import VolumeNotReady
 from engine.report.ceiling_words import ceiling_reached_words
+from engine.report.misfit_words import coupling_words, misfit_words
 
 HOURS_A_MONTH = 730
-_MEBIBYTE = 2**20
 _GIBIBYTE = 2**30
 _CAPS = {"launches": "launches in one pass", "addedUsdPerHour": "added $/h in one pass"}
 
@@ -80,6 +86,8 @@ def refusal_words(refusal: Refusal, now: datetime) -> str:
             return f"volume claim {claim}: {why}"
         case PoolNotReady() | PoolPaused() | KarpenterOwnsPool() | BringUpsFailed() | FoundationBusy():
             return _closed_words(refusal, now)
+        case SpreadUnsatisfiable() | AffinityUnsatisfiable() | AntiAffinityInTheWay() | HostPortTaken():
+            return coupling_words(refusal)
         case _:
             return _mismatch_words(refusal)
 
@@ -120,12 +128,8 @@ def _mismatch_words(refusal: _Mismatch) -> str:
     match refusal:
         case TaintNotTolerated(taint=taint):
             return f"the pod does not tolerate the pool's taint {taint}"
-        case RequirementMismatch(key=key, wanted=wanted, offered=offered):
-            return f"the pod asks for {key} {wanted}; " + (
-                f"the pool has {offered}" if offered else "the pool has none"
-            )
-        case NoTypeFits():
-            return _no_type_fits(refusal)
+        case RequirementMismatch() | NoTypeFits():
+            return misfit_words(refusal)
         case AcceleratorNotOffered(resource=resource, offered=others, families=families):
             instead = f"; {', '.join(families)} offers {', '.join(others)}" if others else ""
             return f"no type of the pool offers {resource}{instead}"
@@ -264,30 +268,11 @@ def a_month(price: UsdPerHour) -> str:
     return f"{'-' if dollars < 0 else ''}${abs(dollars):,.0f}"
 
 
-def amount_words(resource: str, amount: int) -> str:
-    """An amount for comparing with another: memory always in Mi, so that 15510Mi stands beside 14162Mi."""
-    return f"{amount // _MEBIBYTE}Mi" if resource == MEMORY else format_amount(resource, amount)
-
-
 def rounded_words(resource: str, amount: int) -> str:
     """An amount that is a sum: memory to the Gi, since nobody reads 1818620Mi."""
     if resource in (MEMORY, EPHEMERAL_STORAGE) and amount >= 10 * _GIBIBYTE:
         return format_amount(resource, round(amount / _GIBIBYTE) * _GIBIBYTE)
     return format_amount(resource, amount)
-
-
-def resource_words(resource: str) -> str:
-    """A resource as a person would name it."""
-    driver = resource.removeprefix(ATTACHABLE_VOLUMES)
-    return resource if driver == resource else f"volumes of {driver}"
-
-
-def _no_type_fits(refusal: NoTypeFits) -> str:
-    resource = refusal.resource
-    needed, largest = amount_words(resource, refusal.needed), amount_words(resource, refusal.largest)
-    named = f" {resource_words(resource)}"
-    daemons = f" after {amount_words(resource, refusal.daemon_overhead)} for daemons" if refusal.daemon_overhead else ""
-    return f"needs {needed}{named}; the largest, {refusal.largest_type}, has {largest}{daemons}"
 
 
 def _rule_forbids(refusal: RuleForbids) -> str:

@@ -10,7 +10,13 @@ from collections.abc import Mapping, Sequence
 
 from engine.model import labels as keys
 from engine.model.catalog import InstanceType
-from engine.model.constraint import Requirement
+from engine.model.constraint import Requirement, whole_number
+from engine.model.coupling_refusal import (
+    AffinityUnsatisfiable,
+    AntiAffinityInTheWay,
+    HostPortTaken,
+    SpreadUnsatisfiable,
+)
 from engine.model.ledger import Unavailable
 from engine.model.money import FREE, UsdPerHour
 from engine.model.quantity import Resources
@@ -40,7 +46,8 @@ from engine.model.refusal import (
 )
 from engine.scheduling.ceilings import NO_COUNTS, Counts
 from engine.scheduling.groups import PodClass
-from engine.scheduling.limits import Headroom, resource_order
+from engine.scheduling.limits import Headroom
+from engine.scheduling.near_misses import cheapest_first, no_type_fits
 from engine.scheduling.offers import Kind, PoolOffers
 from engine.scheduling.requirements import ValueSet, shown_values
 
@@ -52,6 +59,10 @@ _NEAREST_FIRST: tuple[type[Refusal], ...] = (
     GuardrailBlocks,
     BringUpsFailed,
     OfferingsUnavailable,
+    SpreadUnsatisfiable,
+    AntiAffinityInTheWay,
+    AffinityUnsatisfiable,
+    HostPortTaken,
     PoolPaused,
     KarpenterOwnsPool,
     NoOffering,
@@ -115,7 +126,7 @@ def _refusal(
     ceiling = counts.in_the_way(pod_class.shares, pool.name, pod_class.requests, prices)
     return (
         _accelerator_refusal(pod_class, pool, permitted)
-        or _resource_refusal(pod_class, pool, permitted)
+        or no_type_fits(pod_class, pool, permitted)
         or _rule_refusal(pod_class, pool)
         or _min_values_refusal(pod_class, pool)
         or _not_launched(pool, fitting, headroom, unavailable, ceiling)
@@ -152,9 +163,27 @@ def _term_refusal(term: Sequence[Requirement], pool: PoolOffers) -> tuple[int, R
         if not left:
             offered = pool.offered_values(each.key)
             if offered.intersection(wanted[each.key]).is_empty:
-                return met, RequirementMismatch(each.key, wanted=str(wanted[each.key]), offered=_told(offered))
+                return met, _mismatch(each.key, wanted[each.key], offered)
             return met, NoPermittedType(str(each))
     return len(term), NoPermittedType("; ".join(map(str, term)))
+
+
+def _mismatch(key: str, wanted: ValueSet, offered: ValueSet) -> RequirementMismatch:
+    return RequirementMismatch(key, wanted=str(wanted), offered=_told(offered), nearest=_nearest(wanted, offered))
+
+
+def _nearest(wanted: ValueSet, offered: ValueSet) -> str:
+    """Of several numbers offered the one that misses a bound least; empty where nothing is bounded."""
+    if wanted.lower is None and wanted.upper is None:
+        return ""
+    missed = {}
+    for value in sorted(offered.values) if not offered.complement else ():
+        number = whole_number(value)
+        if number is not None:
+            under = wanted.lower - number if wanted.lower is not None else 0
+            over = number - wanted.upper if wanted.upper is not None else 0
+            missed[value] = max(under, over)
+    return min(missed, key=lambda value: missed[value], default="")
 
 
 def _may_have(labels: Mapping[str, str], key: str, wanted: ValueSet, pool: PoolOffers) -> bool:
@@ -188,18 +217,6 @@ def _not_carried(accelerators: Sequence[str], types: Sequence[InstanceType]) -> 
     return None
 
 
-def _resource_refusal(pod_class: PodClass, pool: PoolOffers, permitted: Sequence[Kind]) -> Refusal | None:
-    """The resource that removed the last type."""
-    left = [kind for kind in permitted if pool.open_to(pod_class, kind)]
-    for resource in sorted(pod_class.requests, key=resource_order):
-        needed = pod_class.requests[resource]
-        enough = [kind for kind in left if needed <= max(0, kind.room.amount(resource))]
-        if not enough:
-            return _no_type_fits(resource, needed, left)
-        left = enough
-    return None
-
-
 def _rule_refusal(pod_class: PodClass, pool: PoolOffers) -> Refusal | None:
     """The rule that removed the last type that would fit, when rules are asked one by one in the order of their names.
 
@@ -210,7 +227,7 @@ def _rule_refusal(pod_class: PodClass, pool: PoolOffers) -> Refusal | None:
     if not barred or len(barred) < len(bars):
         return None
     decisive = max((bar for _, bar in barred), key=lambda bar: bar.rule)
-    example = min((kind for kind, bar in barred if bar.rule == decisive.rule), key=_cheapest_first)
+    example = min((kind for kind, bar in barred if bar.rule == decisive.rule), key=cheapest_first)
     erred = sorted((kind.instance_type.name, bar.error) for kind, bar in barred if bar.error)
     return RuleForbids(
         rule=decisive.rule,
@@ -222,12 +239,6 @@ def _rule_refusal(pod_class: PodClass, pool: PoolOffers) -> Refusal | None:
     )
 
 
-def _cheapest_first(kind: Kind) -> tuple[bool, int, tuple[object, ...]]:
-    """Kinds without a price last."""
-    price = kind.usd_per_hour
-    return price is None, price.micros if price is not None else 0, kind.order
-
-
 def _min_values_refusal(pod_class: PodClass, pool: PoolOffers) -> Refusal | None:
     """The minValues that those kinds which are left do not reach."""
     lacking = pool.too_few_values(kind for kind, _ in pool.fitting(pod_class))
@@ -235,17 +246,6 @@ def _min_values_refusal(pod_class: PodClass, pool: PoolOffers) -> Refusal | None
         return None
     key, least, values = lacking
     return RequirementMismatch(key, wanted=f"at least {least} values", offered=shown_values(values))
-
-
-def _no_type_fits(resource: str, needed: int, kinds: Sequence[Kind]) -> NoTypeFits:
-    best = min(kinds, key=lambda kind: (-kind.room.amount(resource), kind.instance_type.name))
-    return NoTypeFits(
-        resource,
-        needed=needed,
-        largest=max(0, best.room.amount(resource)),
-        largest_type=best.instance_type.name,
-        daemon_overhead=best.overhead.amount(resource),
-    )
 
 
 def _not_launched(

@@ -107,7 +107,15 @@ def _kept() -> tuple[Kept, ...]:
 def _unplaced() -> tuple[Unplaced, ...]:
     limit = LimitReached("nvidia.com/gpu", limit=50, used=49, planned=1, needed=1)
     barred = TaintNotTolerated("workload-type=batch:NoSchedule")
-    too_big = NoTypeFits("memory", 15510 * 2**20, 14162 * 2**20, "g5.xlarge", daemon_overhead=192 * 2**20)
+    too_big = NoTypeFits(
+        "memory",
+        15510 * 2**20,
+        14162 * 2**20,
+        "g5.xlarge",
+        daemon_overhead=192 * 2**20,
+        would_do="g5.2xlarge",
+        barred_by="karpenter.k8s.aws/instance-size In xlarge",
+    )
     amd = AcceleratorNotOffered("nvidia.com/gpu", ("amd.com/gpu",), ("g4ad",))
     out = OfferingsUnavailable(6, until=NOON + minutes(6), refusals=2, last_code="InsufficientInstanceCapacity")
     return (

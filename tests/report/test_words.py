@@ -7,6 +7,12 @@ from typing import get_args
 
 import pytest
 
+from engine.model.coupling_refusal import (
+    AffinityUnsatisfiable,
+    AntiAffinityInTheWay,
+    HostPortTaken,
+    SpreadUnsatisfiable,
+)
 from engine.model.quantity import base_units
 from engine.model.refusal import (
     AcceleratorNotOffered,
@@ -19,6 +25,7 @@ from engine.model.refusal import (
     KarpenterOwnsPool,
     LimitReached,
     LostOffering,
+    Measured,
     NoOffering,
     NoPermittedType,
     NoTypeFits,
@@ -54,7 +61,7 @@ from engine.model.stay import (
 from engine.model.volume_refusal import VolumeNotReady
 from engine.report.tables import examples, zones_in_short
 from engine.report.words import a_month, counted, next_best_words, refusal_words, rounded_words, signed, stay_words
-from tests.builders import NOON, usd
+from tests.builders import NOON, requirement, usd
 
 GPU = "nvidia.com/gpu"
 MINUTE = timedelta(minutes=1)
@@ -65,13 +72,84 @@ REFUSALS: list[tuple[Refusal, str]] = [
     (RequirementMismatch("tier", "In core", ""), "the pod asks for tier In core; the pool has none"),
     (
         NoTypeFits("memory", base_units("memory", "15510Mi"), base_units("memory", "14162Mi"), "g5.xlarge"),
-        "needs 15510Mi memory; the largest, g5.xlarge, has 14162Mi",
+        "needs 15510Mi memory; the nearest, g5.xlarge, has 14162Mi",
     ),
     (
         NoTypeFits("cpu", 8000, 3900, "g5.xlarge", daemon_overhead=100),
-        "needs 8 cpu; the largest, g5.xlarge, has 3.9 after 0.1 for daemons",
+        "needs 8 cpu; the nearest, g5.xlarge, has 3.9 after 0.1 for daemons",
     ),
-    (NoTypeFits(GPU, 16, 8, "p5.48xlarge"), "needs 16 nvidia.com/gpu; the largest, p5.48xlarge, has 8"),
+    (
+        NoTypeFits("attachable-volumes-ebs.csi.aws.com", 30, 27, "m5.large"),
+        "needs 30 volumes of ebs.csi.aws.com; the nearest, m5.large, has 27",
+    ),
+    (NoTypeFits(GPU, 16, 8, "p5.48xlarge"), "needs 16 nvidia.com/gpu; the nearest, p5.48xlarge, has 8"),
+    (
+        NoTypeFits(
+            "memory",
+            base_units("memory", "15510Mi"),
+            base_units("memory", "14162Mi"),
+            "g5.xlarge",
+            would_do="g5.2xlarge",
+            barred_by="karpenter.k8s.aws/instance-size In xlarge",
+        ),
+        "needs 15510Mi memory; the nearest, g5.xlarge, has 14162Mi; "
+        "g5.2xlarge would do, but the pool asks for karpenter.k8s.aws/instance-size In xlarge",
+    ),
+    (
+        NoTypeFits(GPU, 2, 1, "g5.xlarge", would_do="g5.12xlarge", barred_by="size In xlarge", is_barred_by_pod=True),
+        "needs 2 nvidia.com/gpu; the nearest, g5.xlarge, has 1; "
+        "g5.12xlarge would do, but the pod asks for size In xlarge",
+    ),
+    (
+        NoTypeFits("cpu", 8000, 3500, "g5.xlarge", 500, also=(Measured("memory", 32 * 2**30, 16 * 2**30),)),
+        "needs 8 cpu and 32768Mi memory; the nearest, g5.xlarge, has 3.5 cpu after 0.5 for daemons and 16384Mi memory",
+    ),
+    (
+        NoTypeFits(
+            "memory", 32 * 2**30, 16 * 2**30, "c5.2xlarge", also=(Measured("cpu", 8000, 8000),), only_together=True
+        ),
+        "needs 32768Mi memory and 8 cpu on one node; the nearest, c5.2xlarge, has 16384Mi memory and 8 cpu",
+    ),
+    (
+        RequirementMismatch("gpu-memory", "at least 40001", "16384, 24576", "24576"),
+        "the pod asks for gpu-memory at least 40001; the pool has 16384, 24576, the nearest 24576",
+    ),
+    (
+        RequirementMismatch("gpu-memory", "at least 40001", "24576", "24576"),
+        "the pod asks for gpu-memory at least 40001; the pool has 24576",
+    ),
+    (
+        SpreadUnsatisfiable("zone", 1, (("a", 3), ("b", 2)), ("a",)),
+        "spread over zone, at most 1 apart: pods are a 3, b 2; the pool could add to a",
+    ),
+    (
+        SpreadUnsatisfiable("zone", 1, (("a", 1), ("b", 1)), ("a", "b"), min_domains=3),
+        "spread over zone, at most 1 apart: pods are a 1, b 1, 2 of at least 3 domains; the pool could add to a, b",
+    ),
+    (SpreadUnsatisfiable("rack", 2), "spread over rack, at most 2 apart: the pool has no node with that label for it"),
+    (
+        AffinityUnsatisfiable("zone", (requirement("app", "In", "db"),), 1, ("c",)),
+        "must share zone with app In db: 1 such pod is in c, where the pool can make no node for it",
+    ),
+    (
+        AffinityUnsatisfiable("zone", (), 7, tuple("abcdef")),
+        "must share zone with any pod: 7 such pods are in a, b, c, d and 2 more, "
+        "where the pool can make no node for it",
+    ),
+    (AffinityUnsatisfiable("zone", None), "must share zone with no pod at all, and no such pod has a node"),
+    (
+        AntiAffinityInTheWay("zone", "a", "default/db-0"),
+        "its anti-affinity keeps it from zone a, where default/db-0 is",
+    ),
+    (
+        AntiAffinityInTheWay("zone", "a", "default/db-0", domains=3, is_its_own=True),
+        "the anti-affinity of default/db-0 keeps it from zone a, where default/db-0 is, and so in 2 more of zone",
+    ),
+    (
+        HostPortTaken(9100, "TCP", "node-exporter"),
+        "host port 9100/TCP is taken by node-exporter on each node of the pool",
+    ),
+    (HostPortTaken(53, "UDP"), "host port 53/UDP is taken on each node of the pool"),
     (
         AcceleratorNotOffered(GPU, ("amd.com/gpu",), ("g4ad",)),
         "no type of the pool offers nvidia.com/gpu; g4ad offers amd.com/gpu",

@@ -73,7 +73,7 @@ def why(waiting: Pod, state: PoolState, **more: object) -> Refusal:
         (
             pod(gpu=1, affinity=[(requirement(keys.INSTANCE_GPU_MEMORY, "Gt", "40000"),)]),
             pool_state(),
-            RequirementMismatch(keys.INSTANCE_GPU_MEMORY, wanted="at least 40001", offered="24576"),
+            RequirementMismatch(keys.INSTANCE_GPU_MEMORY, wanted="at least 40001", offered="24576", nearest="24576"),
         ),
         # Of two terms the one that came further is told.
         (
@@ -97,18 +97,18 @@ def why(waiting: Pod, state: PoolState, **more: object) -> Refusal:
         (
             pod(gpu=8),
             pool_state(),
-            NoTypeFits("nvidia.com/gpu", needed=8, largest=4, largest_type="g5.12xlarge"),
+            NoTypeFits("nvidia.com/gpu", needed=8, nearest_amount=4, nearest_type="g5.12xlarge"),
         ),
         (
             pod(gpu=1, memory="500Gi"),
             pool_state(types=[G5_XLARGE]),
-            NoTypeFits("memory", needed=500 * GIB, largest=16 * GIB, largest_type="g5.xlarge"),
+            NoTypeFits("memory", needed=500 * GIB, nearest_amount=16 * GIB, nearest_type="g5.xlarge"),
         ),
         # Four GPUs leave only the 12xlarge, whose cpu is what lacks.
         (
             pod(gpu=4, cpu="64"),
             pool_state(),
-            NoTypeFits("cpu", needed=64_000, largest=48_000, largest_type="g5.12xlarge"),
+            NoTypeFits("cpu", needed=64_000, nearest_amount=48_000, nearest_type="g5.12xlarge"),
         ),
         (pod(gpu=1), pool_state(prices={}), NoOffering(types=3, unpriced=3)),
         (pod(gpu=1), pool_state(node_pool(replicas=0)), PoolIsStatic()),
@@ -128,9 +128,9 @@ def test_the_first_constraint_that_decides_is_told_with_its_numbers(
     assert why(waiting, state) == refusal
 
 
-def test_what_daemons_take_is_told_with_the_largest_type() -> None:
+def test_what_daemons_take_is_told_with_the_nearest_type() -> None:
     refusal = why(pod(cpu="4", gpu=1), pool_state(types=[G5_XLARGE]), daemon_sets=(daemon_set(cpu="500m"),))
-    assert refusal == NoTypeFits("cpu", needed=4000, largest=3500, largest_type="g5.xlarge", daemon_overhead=500)
+    assert refusal == NoTypeFits("cpu", needed=4000, nearest_amount=3500, nearest_type="g5.xlarge", daemon_overhead=500)
 
 
 def test_offerings_that_refused_are_told_only_when_they_are_the_only_obstacle() -> None:
