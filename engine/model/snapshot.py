@@ -12,6 +12,7 @@ from engine.model.document import DesiredDocument
 from engine.model.ledger import Ledger
 from engine.model.node import Instance, Node
 from engine.model.pod import DaemonSet, Pod
+from engine.model.reservation import CapacityReservation
 from engine.model.workload import Workload
 
 
@@ -46,6 +47,7 @@ class CloudFacts:
     ``network_stands``: a VPC with the environment's tag is there; only asked where the environment owns its network.
     ``instances`` are all that carry the environment's tag; ``absent_claims`` are claims whose recorded instance EC2
     says, when asked by its id, does not exist or is terminated: absence from a list is no such proof.
+    ``reservations`` are all active capacity reservations that the account sees, in id order, selected or not.
     ``clock_ahead`` is by how much this machine's clock is beyond EC2's; zero where the two as good as agree.
     """
 
@@ -56,6 +58,7 @@ class CloudFacts:
     subnets: Mapping[str, tuple[ResolvedSubnet, ...]] = field(factory=dict)
     security_group_ids: Mapping[str, tuple[str, ...]] = field(factory=dict)
     images: Mapping[str, Mapping[str, str]] = field(factory=dict)
+    reservations: tuple[CapacityReservation, ...] = ()
 
 
 @frozen

@@ -14,11 +14,14 @@ from engine.model.environment import Environment, NetworkMode
 from engine.model.ledger import Ledger
 from engine.model.node import Instance, InstanceState
 from engine.model.policy import Policy
+from engine.model.reservation import CapacityReservation
 from engine.model.snapshot import CloudFacts
 from engine.observe.aws_client import aws_client, told_as_observation
 from engine.observe.ec2_clock import Ec2Clock
 from engine.observe.ec2_images import DEFAULT_KUBERNETES_VERSION, images_of
 from engine.observe.ec2_network import security_group_ids_of, subnets_of
+from engine.observe.ec2_reservations import reservations_of
+from engine.observe.failure import ObservationFailed
 
 if TYPE_CHECKING:
     from mypy_boto3_ec2 import EC2Client
@@ -79,6 +82,7 @@ class Ec2Reader:
             subnets=subnets,
             security_group_ids=groups,
             images=images,
+            reservations=self._reservations(policy),
         )
 
     def read_claims(self, environment: Environment, names: Collection[str]) -> tuple[Instance, ...]:
@@ -93,6 +97,19 @@ class Ec2Reader:
                 asked, waiting = waiting[:_NAMES_A_CALL], waiting[_NAMES_A_CALL:]
                 found += self._instances(environment.name, {"Name": f"tag:{keys.TAG_CLAIM}", "Values": asked})
         return tuple(sorted(found, key=lambda each: each.id))
+
+    def _reservations(self, policy: Policy) -> tuple[CapacityReservation, ...]:
+        """Read after the instances: a launch in between is then counted twice, and not left out.
+
+        Where no class selects any, only the plan's word on idle ones hangs on them: no answer is then taken for none.
+        """
+        try:
+            with self._asking("capacity reservations"):
+                return reservations_of(self._ec2)
+        except ObservationFailed:
+            if any(each.capacity_reservation_selector_terms for each in policy.node_classes):
+                raise
+            return ()
 
     def _instances(self, environment: str, *more: FilterTypeDef) -> Iterator[Instance]:
         of_environment: FilterTypeDef = {"Name": f"tag:{keys.TAG_ENVIRONMENT}", "Values": [environment]}

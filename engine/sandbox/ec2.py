@@ -1,9 +1,9 @@
 """The sandbox's EC2: moto's server on loopback, as a background process that outlives the command.
 
 `python -m engine.sandbox.ec2 --port N --state DIR` serves; `ec2_up`, `ec2_status` and `ec2_down` look after such a
-process through DIR, which holds `ec2.json` (address, pid, boot id), `ec2.log`, `requests.jsonl` (what was asked)
-and `faults.json` (what to do wrong, see faults.py). Its state is in memory: a new boot id means that every
-instance, network and role of the old one is gone.
+process through DIR, which holds `ec2.json` (address, pid, boot id), `ec2.log`, `requests.jsonl` (what was asked),
+`faults.json` (what to do wrong, see faults.py) and `reservations.json` (see reservations.py). Its state is in memory:
+a new boot id means that every instance, network and role of the old one is gone.
 """
 
 import argparse
@@ -25,9 +25,10 @@ from pathlib import Path
 from attrs import asdict, frozen
 
 import engine
-from engine.sandbox.ec2_app import BOOT_PATH, DATA, Ec2Application, RequestLog
+from engine.sandbox.ec2_app import BOOT_PATH, DATA, Ec2Application, RequestLog, is_running
 from engine.sandbox.ec2_tags import read_tags_by_owner
 from engine.sandbox.faults import FaultBook
+from engine.sandbox.reservations import ReservationBook
 
 START_SECONDS = 60
 STOP_SECONDS = 5
@@ -37,6 +38,7 @@ FORGOTTEN_SECONDS, FORGOTTEN_AFTER = 5, 2
 
 STATE_FILE = "ec2.json"
 FAULTS_FILE = "faults.json"
+RESERVATIONS_FILE = "reservations.json"
 REQUESTS_FILE = "requests.jsonl"
 LOG_FILE = "ec2.log"
 
@@ -174,7 +176,9 @@ def serve(port: int, state_dir: Path, faults_file: Path) -> None:
     read_tags_by_owner()
     boot_id = uuid.uuid4().hex
     moto = DomainDispatcherApplication(create_backend_app)
-    application = Ec2Application(moto, boot_id, FaultBook(faults_file), RequestLog(state_dir / REQUESTS_FILE))
+    reservations = ReservationBook(state_dir / RESERVATIONS_FILE, is_running)
+    log = RequestLog(state_dir / REQUESTS_FILE)
+    application = Ec2Application(moto, boot_id, FaultBook(faults_file), log, reservations)
     handler = type("Handler", (MotoRequestHandler,), {"disable_nagle_algorithm": True})
     try:
         server = make_server("127.0.0.1", port, application, threaded=True, request_handler=handler)

@@ -1,8 +1,8 @@
 """What the sandbox adds in front of moto's EC2: the parts of AWS's behaviour that moto has not.
 
-Client tokens that are honoured, instance types that must exist, the EKS image parameters, injected faults, a log of
-what was asked, and when each launch was asked for (`GET /nodewright/launches`). Everything else goes to moto, one
-request at a time, since its tables are not made for threads.
+Client tokens that are honoured, instance types that must exist, the EKS image parameters, capacity reservations,
+injected faults, a log of what was asked, and when each launch was asked for (`GET /nodewright/launches`). Everything
+else goes to moto, one request at a time, since its tables are not made for threads.
 """
 
 import hashlib
@@ -25,6 +25,7 @@ from attrs import asdict, frozen
 from engine.model import labels
 from engine.sandbox.boot_time import Booting, launch_seconds
 from engine.sandbox.faults import Call, Effects, FaultBook, FaultFileError, Refusal
+from engine.sandbox.reservations import ReservationBook
 
 BOOT_PATH = "/_nodewright/boot"
 LAUNCHES_PATH = "/nodewright/launches"
@@ -112,11 +113,14 @@ class LaunchTimes:
 class Ec2Application:
     """The WSGI application: `moto` behind the sandbox's additions."""
 
-    def __init__(self, moto: Wsgi, boot_id: str, faults: FaultBook, log: RequestLog) -> None:
+    def __init__(
+        self, moto: Wsgi, boot_id: str, faults: FaultBook, log: RequestLog, reservations: ReservationBook
+    ) -> None:
         self._moto = moto
         self._boot_id = boot_id
         self._faults = faults
         self._log = log
+        self._reservations = reservations
         self._one_at_a_time = threading.Lock()
         self._launched: dict[str, tuple[str, Answer]] = {}
         self._launch_times = LaunchTimes()
@@ -163,6 +167,8 @@ class Ec2Application:
             self._booting.advance()
             if request.action == "RunInstances":
                 return self._launch(environ, request, call)
+            if request.action == "DescribeCapacityReservations":
+                return Answer("200 OK", _XML, self._reservations.described())
             return self._ask_moto(environ)
 
     def _launch(self, environ: dict[str, Any], request: Request, call: Call) -> Answer:
@@ -174,8 +180,10 @@ class Ec2Application:
         before = self._launched.get(token)
         if token and before is not None:
             return before[1] if before[0] == digest else error_answer(_TOKEN_REUSED)
-        answer = self._ask_moto(environ)
+        refusal = self._reservations.refusal(request.form)
+        answer = error_answer(refusal) if refusal is not None else self._ask_moto(environ)
         if not answer.error_code:
+            self._reservations.note(request.form, answer.body)
             self._launched[token] = (digest, answer)
             self._booting.begin(answer.body, request.region)
         return answer
@@ -217,6 +225,7 @@ class Ec2Application:
         return next((image for pattern, image in self._image_parameters if pattern.fullmatch(name)), None)
 
 
+_XML = (("Content-Type", "text/xml;charset=UTF-8"),)
 _TOKEN_REUSED = Refusal(
     "IdempotentParameterMismatch",
     "The request uses the same client token as a previous, but non-identical request.",
@@ -257,6 +266,16 @@ def offering(form: Mapping[str, str], region: str) -> tuple[str, str, str]:
     in_zones = (zone for zone, subnets in ec2.subnets.items() if subnet in subnets)
     zone = form.get("Placement.AvailabilityZone") or next(in_zones, "")
     return instance_type, zone, _capacity_type(form, template)
+
+
+def is_running(instance_id: str) -> bool:
+    """Whether the instance takes a place, in whatever region it is."""
+    from moto.core.models import DEFAULT_ACCOUNT_ID
+    from moto.ec2.models import ec2_backends
+
+    regions = ec2_backends[DEFAULT_ACCOUNT_ID].values()
+    states = (found.state for ec2 in regions if (found := ec2.get_instance_by_id(instance_id)) is not None)
+    return any(state not in ("shutting-down", "terminated") for state in states)
 
 
 def tag_of(form: Mapping[str, str], key: str) -> str:
@@ -317,7 +336,7 @@ def error_answer(refusal: Refusal) -> Answer:
         f"<Code>{escape(refusal.code)}</Code><Message>{escape(refusal.message)}</Message>"
         f"</Error></Errors><RequestID>{uuid.uuid4()}</RequestID></Response>"
     )
-    return Answer(f"{refusal.status} Refused", (("Content-Type", "text/xml;charset=UTF-8"),), body.encode())
+    return Answer(f"{refusal.status} Refused", _XML, body.encode())
 
 
 def _die() -> None:
