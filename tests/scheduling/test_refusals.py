@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import pytest
 
 from engine.model import labels as keys
@@ -10,6 +12,7 @@ from engine.model.pod import Pod
 from engine.model.refusal import (
     AcceleratorNotOffered,
     GpuPoolClosed,
+    Measured,
     NoOffering,
     NoPermittedType,
     NoTypeFits,
@@ -25,11 +28,14 @@ from engine.scheduling.problem import PoolState, Problem
 from engine.scheduling.solve import solve
 from tests.builders import (
     G4AD_2XLARGE,
+    G5_2XLARGE,
     G5_12XLARGE,
     G5_XLARGE,
     M5_LARGE,
     NOON,
+    PRICES,
     daemon_set,
+    instance_type,
     minutes,
     node_pool,
     option,
@@ -195,3 +201,72 @@ def test_pods_that_are_alike_are_told_alike() -> None:
     unplaced = solve(Problem(waiting, (), (pool_state(),))).unplaced
     assert [each.pod.name for each in unplaced] == ["pod-0", "pod-1", "pod-2"]
     assert len({each.refusals for each in unplaced}) == 1
+
+
+class TestNearMisses:
+    """Of several types that all lack something, the one that lacks least is told, and what would do."""
+
+    wide = instance_type("c5.4xlarge", vcpus=16, memory_gib=32)
+    tall = instance_type("r5.2xlarge", vcpus=8, memory_gib=64)
+    prices: ClassVar = {**PRICES, "c5.4xlarge": "0.7", "r5.2xlarge": "0.5"}
+
+    def test_of_types_that_lack_as_much_the_cheapest_is_told(self) -> None:
+        twin = instance_type("g5a.2xlarge", vcpus=8, memory_gib=32, accelerators={"nvidia.com/gpu": 1})
+        state = pool_state(types=[G5_2XLARGE, twin], prices={**PRICES, "g5a.2xlarge": "1.1"})
+        told = why(pod(gpu=1, memory="40Gi"), state)
+        assert told == NoTypeFits("memory", needed=40 * GIB, nearest_amount=32 * GIB, nearest_type="g5a.2xlarge")
+
+    def test_what_else_the_nearest_type_lacks_is_told_too(self) -> None:
+        told = why(pod(gpu=1, cpu="12", memory="20Gi"), pool_state(types=[G5_XLARGE]))
+        assert told == NoTypeFits(
+            "cpu",
+            needed=12_000,
+            nearest_amount=4_000,
+            nearest_type="g5.xlarge",
+            also=(Measured("memory", 20 * GIB, 16 * GIB),),
+        )
+
+    def test_a_type_that_lacks_one_resource_is_nearer_than_one_that_lacks_two(self) -> None:
+        told = why(pod(gpu=1, cpu="8", memory="33Gi"), pool_state(types=[G5_XLARGE, G5_2XLARGE]))
+        assert told == NoTypeFits("memory", needed=33 * GIB, nearest_amount=32 * GIB, nearest_type="g5.2xlarge")
+
+    def test_where_no_single_resource_is_lacking_everywhere_the_pair_is_told(self) -> None:
+        told = why(pod(cpu="16", memory="60Gi"), pool_state(types=[self.wide, self.tall], prices=self.prices))
+        assert told == NoTypeFits(
+            "memory",
+            needed=60 * GIB,
+            nearest_amount=32 * GIB,
+            nearest_type="c5.4xlarge",
+            also=(Measured("cpu", 16_000, 16_000),),
+            only_together=True,
+        )
+
+    def test_a_type_without_the_accelerator_is_no_near_miss(self) -> None:
+        state = pool_state(types=[G5_XLARGE, self.tall], prices=self.prices)
+        told = why(pod(gpu=1, memory="60Gi"), state)
+        assert told == NoTypeFits("memory", needed=60 * GIB, nearest_amount=16 * GIB, nearest_type="g5.xlarge")
+
+    def test_a_type_of_the_pool_that_the_pod_itself_excludes_is_told_with_that_requirement(self) -> None:
+        waiting = pod(gpu=1, memory="15510Mi", selector={keys.INSTANCE_SIZE: "xlarge"})
+        state = pool_state(options=[option(allocatable={"memory": "14162Mi"}), option(G5_12XLARGE), option(G5_2XLARGE)])
+        assert why(waiting, state) == NoTypeFits(
+            "memory",
+            needed=15510 * 2**20,
+            nearest_amount=14162 * 2**20,
+            nearest_type="g5.xlarge",
+            would_do="g5.2xlarge",
+            barred_by=f"{keys.INSTANCE_SIZE} In xlarge",
+            is_barred_by_pod=True,
+        )
+
+    def test_of_numbers_offered_the_one_nearest_a_bound_is_told(self) -> None:
+        small = instance_type(
+            "g4dn.xlarge", vcpus=4, memory_gib=16, accelerators={"nvidia.com/gpu": 1}, gpu_memory_gib=16
+        )
+        state = pool_state(types=[small, G5_XLARGE], prices={**PRICES, "g4dn.xlarge": "0.5"})
+        waiting = pod(gpu=1, affinity=[(requirement(keys.INSTANCE_GPU_MEMORY, "Gte", "40000"),)])
+        assert why(waiting, state) == RequirementMismatch(
+            keys.INSTANCE_GPU_MEMORY, wanted="at least 40000", offered="16384, 24576", nearest="24576"
+        )
+        waiting = pod(gpu=1, affinity=[(requirement(keys.INSTANCE_GPU_MEMORY, "Lt", "9000"),)])
+        assert why(waiting, state).nearest == "16384"  # type: ignore[union-attr]
