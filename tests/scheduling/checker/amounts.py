@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 
 from engine.model.constraint import Taint
-from engine.model.pod import DaemonSet, Pod
+from engine.model.pod import DaemonSet, Placing, Pod
 from tests.scheduling.checker.node_labels import unmet
 from tests.scheduling.checker.taints import keeps_daemon_off
 
@@ -32,10 +32,17 @@ def daemons_to_come(
     daemon_sets: Iterable[DaemonSet], labels: Mapping[str, str], taints: Iterable[Taint], there: Iterable[Pod]
 ) -> list[Mapping[str, int]]:
     """The requests of the daemonsets that will run on a node and have no pod there yet."""
+    return [placing.requests for placing in placings_to_come(daemon_sets, labels, taints, there)]
+
+
+def placings_to_come(
+    daemon_sets: Iterable[DaemonSet], labels: Mapping[str, str], taints: Iterable[Taint], there: Iterable[Pod]
+) -> list[Placing]:
+    """What the daemonsets ask for that will run on a node and have no pod there yet."""
     running = {pod.owner.name for pod in there if pod.owner is not None and pod.owner.kind == "DaemonSet"}
     present, taints = {**labels, **_WHEN_UP}, tuple(taints)
     return [
-        daemon.placing.requests
+        daemon.placing
         for daemon in daemon_sets
         if daemon.name not in running
         and not any(unmet(daemon.placing, present))

@@ -14,9 +14,12 @@ from engine.model.snapshot import Snapshot
 from tests.scheduling.checker.document import base_capacity, document, money
 from tests.scheduling.checker.launches import purchases
 from tests.scheduling.checker.limits import within_caps, within_limits
+from tests.scheduling.checker.min_values import shown_values
+from tests.scheduling.checker.places import world_of
 from tests.scheduling.checker.placing import placings
 from tests.scheduling.checker.pods import answers
 from tests.scheduling.checker.priority import priority_first
+from tests.scheduling.checker.ties import torn_ties
 from tests.scheduling.checker.violation import Violation
 
 
@@ -27,8 +30,10 @@ def violations(
     return (
         *answers(snapshot, plan),
         *placings(snapshot, plan, policy, catalog),
+        *torn_ties(world_of(snapshot, plan, policy)),
         *priority_first(snapshot, plan, policy, catalog),
         *purchases(snapshot, plan, policy, environment, catalog),
+        *shown_values(snapshot, plan, policy, environment, catalog),
         *within_limits(snapshot, plan, policy, environment, catalog),
         *within_caps(plan, environment),
         *document(snapshot, plan),

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 from engine.model.catalog import Catalog
 from engine.model.constraint import Taint
@@ -20,7 +20,9 @@ from engine.model.policy import Policy
 from engine.model.snapshot import Snapshot
 from tests.scheduling.checker.amounts import daemons_to_come, overdrawn
 from tests.scheduling.checker.machines import machines
+from tests.scheduling.checker.places import World, world_of
 from tests.scheduling.checker.placing import accepts, asks_for_accelerators
+from tests.scheduling.checker.ties import torn_ties
 from tests.scheduling.checker.violation import Violation
 
 
@@ -45,16 +47,28 @@ def priority_first(snapshot: Snapshot, plan: Plan, policy: Policy, catalog: Cata
     """Each refused pod against those of lower priority that are placed where it could be."""
     pods = {pod.key: pod for pod in snapshot.pods}
     refused = [pods[each.pod] for each in plan.unplaced if each.pod in pods]
+    world = world_of(snapshot, plan, policy)
     for spot in _spots(snapshot, plan, policy, catalog, pods):
         for pod in refused:
             stay = [each for each in spot.planned if each.priority >= pod.priority or each in spot.expected]
             if len(stay) == len(spot.planned) or (spot.is_wasted and not asks_for_accelerators(pod)):
                 continue
             fits = not any(overdrawn(spot.allocatable, spot.taken, [*stay, pod]))
-            if fits and not any(accepts(pod, spot.labels, spot.taints)):
+            if fits and not any(accepts(pod, spot.labels, spot.taints)) and not _is_torn(pod, spot, stay, world):
                 less = next(each for each in spot.planned if each not in stay)
                 facts = f"is refused, and {less.key} of less priority is on {spot.name}"
                 yield Violation("priority", str(pod.key), facts)
+
+
+def _is_torn(pod: Pod, spot: _Spot, stay: list[Pod], world: World) -> bool:
+    """Whether the pod's ties, or others' to it, forbid it the spot: with all the rest of the plan, or with what comes
+    before it in the queue and with what is expected where it is."""
+    swapped = [evolve(place, planned=(*stay, pod)) if place.name == spot.name else place for place in world.places]
+    ahead = [
+        evolve(place, planned=tuple(each for each in place.planned if each.priority >= pod.priority or each in stay))
+        for place in swapped
+    ]
+    return any(torn_ties(evolve(world, places=tuple(places))) for places in (swapped, ahead))
 
 
 def _spots(
