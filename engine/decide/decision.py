@@ -45,6 +45,7 @@ def decide(snapshot: Snapshot, policy: Policy, catalog: Catalog, environment: En
     ceilings = Ceilings(fleet, gone, owed, policy, environment)
     budgets = budget_rules(fleet, policy, environment, snapshot)
     waiting, published = fleet.waiting_pods, snapshot.document
+    unmountable = seen.volumes.mounting(waiting).refused
 
     def draft(closed: Closed) -> Plan:
         def solved(pods: tuple[Pod, ...]) -> Solution:
@@ -71,7 +72,9 @@ def decide(snapshot: Snapshot, policy: Policy, catalog: Catalog, environment: En
             removals=leaving.removals,
             kept=leaving.kept,
             placements=tuple(sorted(solution.placements, key=lambda each: each.pod)),
-            unplaced=tuple(sorted(rules.told(answers.unplaced, waiting), key=lambda each: each.pod)),
+            unplaced=tuple(
+                sorted((*rules.told(answers.unplaced, waiting), *unmountable), key=lambda each: each.pod)
+            ),
             base_shortfalls=tuple(sorted(answers.base_shortfalls, key=lambda each: each.node_pool)),
             limits=tuple(sorted(answers.limits, key=_limit_order)),
             usd_per_hour_before=total(claim.usd_per_hour for claim in published.claims) if published else total(()),

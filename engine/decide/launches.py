@@ -7,6 +7,7 @@ from collections.abc import Iterable
 
 from attrs import frozen
 
+from engine.decide.attaching import without_volumes
 from engine.decide.fleet import Fleet
 from engine.decide.lanes import Lanes
 from engine.model import labels as keys
@@ -110,7 +111,7 @@ class _Forge:
             ),
             usd_per_hour=option.usd_per_hour or FREE,
             capacity=option.capacity,
-            allocatable=option.allocatable,
+            allocatable=without_volumes(option.allocatable),
             created_at=self._snapshot.taken_at,
             labels=new.labels or option.labels,
             taints=pool.taints,

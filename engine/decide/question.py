@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from attrs import frozen
 
+from engine.decide.attaching import AttachRoom
 from engine.decide.bring_up import BringUp, bring_ups
 from engine.decide.ceilings import Ceilings
 from engine.decide.fleet import Fleet, match
@@ -18,6 +19,7 @@ from engine.decide.options import Market
 from engine.decide.pools import pool_states, standing_nodes
 from engine.decide.requirement_rules import RequirementRules
 from engine.decide.room import existing_nodes
+from engine.decide.volumes import Volumes
 from engine.model.catalog import Catalog
 from engine.model.environment import Environment
 from engine.model.ledger import Ledger, Owed
@@ -42,6 +44,7 @@ class Seen:
     policy: Policy
     catalog: Catalog
     environment: Environment
+    volumes: Volumes
 
 
 def see(snapshot: Snapshot, policy: Policy, catalog: Catalog, environment: Environment) -> Seen:
@@ -53,18 +56,23 @@ def see(snapshot: Snapshot, policy: Policy, catalog: Catalog, environment: Envir
     gone = tuple(removal.record.claim for removal in lost)
     learned = lessons(fleet, lost, brought, snapshot)
     owed = owed_with(learned.owed, lost, snapshot.taken_at)
-    return Seen(fleet, brought, lost, gone, learned, owed, snapshot, policy, catalog, environment)
+    return Seen(fleet, brought, lost, gone, learned, owed, snapshot, policy, catalog, environment, Volumes(snapshot))
 
 
 def problem_of(
     seen: Seen, waiting: tuple[Pod, ...], rules: RequirementRules, ceilings: Ceilings, closed: Closed
 ) -> Problem:
-    """What is asked of the scheduler. Where nobody wants a node, only limits are looked up: most passes are such."""
+    """What is asked of the scheduler. Where nobody wants a node, only limits are looked up: most passes are such.
+
+    Pods whose volumes no node can mount are not in it.
+    """
     fleet, brought, gone, learned, snapshot = seen.fleet, seen.brought, seen.gone, seen.learned, seen.snapshot
     standing = standing_nodes(fleet, gone, brought)
     wanted = bool(waiting) or any(standing.get(pool.name, 0) < pool.base_nodes for pool in seen.policy.node_pools)
     market = Market(seen.catalog, seen.environment, snapshot, learned)
     existing = existing_nodes(fleet, brought, gone, snapshot, seen.catalog) if wanted else ()
+    mounting = seen.volumes.mounting(waiting)
+    room = AttachRoom(mounting.drivers, seen.volumes, snapshot, seen.policy, seen.catalog)
     states = pool_states(
         fleet,
         brought,
@@ -79,9 +87,9 @@ def problem_of(
         replaceable={pool: each.capacity for pool, each in seen.owed.items()} if closed.may_replace else {},
     )
     return Problem(
-        pods=waiting,
-        existing=existing,
-        pools=states,
+        pods=mounting.pods,
+        existing=room.on_existing(existing, fleet),
+        pools=room.widened(states),
         daemon_sets=snapshot.daemon_sets,
         caps=seen.environment.caps,
         unavailable=learned.unavailable,
