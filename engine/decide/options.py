@@ -10,6 +10,7 @@ from attrs import evolve, frozen
 from engine.catalog.ledger import Standing, standing
 from engine.catalog.node_shape import NodeShape, node_shape
 from engine.catalog.price import ebs_usd_per_hour
+from engine.decide.expected_labels import doubts_about, expected_labels, given_labels
 from engine.model import labels as keys
 from engine.model.catalog import Catalog, InstanceType, Offering
 from engine.model.constraint import Requirement
@@ -37,12 +38,13 @@ class _Shelf:
     node_class: NodeClass
     images: frozenset[str]
     zones: frozenset[str]
+    doubts: frozenset[str]
 
     def is_like(self, other: _Shelf) -> bool:
         """Whether the options are the same. A catalog is large, so only the very same one is taken for equal."""
         return self.catalog is other.catalog and (
-            (self.environment, self.pool, self.node_class, self.images, self.zones)
-            == (other.environment, other.pool, other.node_class, other.images, other.zones)
+            (self.environment, self.pool, self.node_class, self.images, self.zones, self.doubts)
+            == (other.environment, other.pool, other.node_class, other.images, other.zones, other.doubts)
         )
 
 
@@ -96,10 +98,11 @@ class Market:
             node_class,
             frozenset(self._cloud.images.get(node_class.name, {})),
             self.zones(node_class),
+            doubts_about(pool, self._ledger, self._now),
         )
         known = _SHELVES.get((self._environment.name, pool.name))
         if known is None or not known[0].is_like(shelf):
-            laid_out = self._lay_out(pool, node_class, shelf.images)
+            laid_out = self._lay_out(pool, node_class, shelf.images, shelf.doubts)
             if isinstance(laid_out, PoolNotReady):
                 return laid_out
             known = (shelf, laid_out)
@@ -107,15 +110,22 @@ class Market:
         return self._with_refusals(pool, node_class, known[1])
 
     def _lay_out(
-        self, pool: NodePool, node_class: NodeClass, images: Set[str]
+        self, pool: NodePool, node_class: NodeClass, images: Set[str], doubts: Set[str]
     ) -> tuple[NodeOption, ...] | PoolNotReady:
-        permitted = [kind for kind in self._types.values() if self._permits(pool, kind)]
+        permitted = self._permitted(pool)
         bootable = [kind for kind in permitted if self._variants[kind.name] in images]
         if permitted and not bootable:
             variants = ", ".join(sorted({self._variants[kind.name] for kind in permitted}))
             return PoolNotReady(why=f"EC2NodeClass {node_class.name}: amiSelectorTerms match no image for {variants}")
         try:
-            return tuple(option for kind in bootable for option in self._of_type(pool, node_class, kind))
+            given = given_labels(pool, permitted)
+            return tuple(
+                option
+                for kind in bootable
+                for option in self._of_type(
+                    pool, node_class, kind, given[kind.name], expected_labels(pool, kind, doubts)
+                )
+            )
         except QuantityError as error:
             return PoolNotReady(why=f"EC2NodeClass {node_class.name}: kubelet: {error}")
 
@@ -139,7 +149,7 @@ class Market:
 
     def unsold(self, pool: NodePool) -> tuple[InstanceType, ...]:
         """The types that the pool permits; asked when none of them is offered where the pool may buy."""
-        return tuple(kind for kind in self._types.values() if self._permits(pool, kind))
+        return tuple(self._permitted(pool))
 
     def capacity(self, instance_type: str, node_class: NodeClass) -> Resources | None:
         """The capacity of a node of that type; None when the catalog does not know the type, or its class is broken."""
@@ -171,6 +181,11 @@ class Market:
             return "securityGroupSelectorTerms match no security group"
         return ""
 
+    def _permitted(self, pool: NodePool) -> list[InstanceType]:
+        known = [kind for kind in self._types.values() if self._permits(pool, kind)]
+        left = given_labels(pool, known)
+        return [kind for kind in known if kind.name in left]
+
     def _permits(self, pool: NodePool, kind: InstanceType) -> bool:
         labels = self._type_labels(pool, kind)
         return admitted((each for each in pool.requirements if _key(each) not in _OFFERING_KEYS), labels)
@@ -185,8 +200,16 @@ class Market:
             keys.NODE_CLASS: pool.node_class,
         }
 
-    def _of_type(self, pool: NodePool, node_class: NodeClass, kind: InstanceType) -> Iterator[NodeOption]:
-        labels = self._type_labels(pool, kind)
+    def _of_type(
+        self,
+        pool: NodePool,
+        node_class: NodeClass,
+        kind: InstanceType,
+        given: Mapping[str, str],
+        expected: Mapping[str, str],
+    ) -> Iterator[NodeOption]:
+        labels = {**self._type_labels(pool, kind), **given}
+        predicted = {key: value for key, value in expected.items() if key not in labels}
         wanted = [each for each in pool.requirements if _key(each) in _OFFERING_KEYS]
         zones, shape = self.zones(node_class), self._shape(kind, node_class)
         volumes = ebs_usd_per_hour(self._catalog, node_class)
@@ -203,6 +226,7 @@ class Market:
                     allocatable=shape.allocatable,
                     usd_per_hour=price + volumes if price is not None else None,
                     labels={**labels, **own},
+                    predicted_labels=predicted,
                 )
 
     def _shape(self, kind: InstanceType, node_class: NodeClass) -> NodeShape:

@@ -9,6 +9,7 @@ from attrs import frozen
 from engine.decide.attaching import AttachRoom
 from engine.decide.bring_up import BringUp, bring_ups
 from engine.decide.ceilings import Ceilings
+from engine.decide.expected_labels import ComingLabels, with_label_doubts
 from engine.decide.fleet import Fleet, match
 from engine.decide.guarding import Closed
 from engine.decide.held_nodes import as_if_open
@@ -55,6 +56,7 @@ def see(snapshot: Snapshot, policy: Policy, catalog: Catalog, environment: Envir
     lost = losses(fleet, snapshot)
     gone = tuple(removal.record.claim for removal in lost)
     learned = lessons(fleet, lost, brought, snapshot)
+    learned = with_label_doubts(learned, brought.values(), policy, catalog, snapshot.taken_at)
     owed = owed_with(learned.owed, lost, snapshot.taken_at)
     return Seen(fleet, brought, lost, gone, learned, owed, snapshot, policy, catalog, environment, Volumes(snapshot))
 
@@ -70,7 +72,8 @@ def problem_of(
     standing = standing_nodes(fleet, gone, brought)
     wanted = bool(waiting) or any(standing.get(pool.name, 0) < pool.base_nodes for pool in seen.policy.node_pools)
     market = Market(seen.catalog, seen.environment, snapshot, learned)
-    existing = existing_nodes(fleet, brought, gone, snapshot, seen.catalog) if wanted else ()
+    coming = ComingLabels(seen.policy, seen.catalog, learned, snapshot.taken_at)
+    existing = existing_nodes(fleet, brought, gone, snapshot, seen.catalog, coming) if wanted else ()
     mounting = seen.volumes.mounting(waiting)
     room = AttachRoom(mounting.drivers, seen.volumes, snapshot, seen.policy, seen.catalog)
     states = pool_states(

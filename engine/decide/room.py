@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from attrs import frozen
 
 from engine.decide.bring_up import BringUp
+from engine.decide.expected_labels import ComingLabels
 from engine.decide.fleet import Fleet, is_foreign, is_passing
 from engine.model import labels as keys
 from engine.model.catalog import Catalog
@@ -23,7 +24,12 @@ from engine.scheduling.requirements import canonical_labels
 
 
 def existing_nodes(
-    fleet: Fleet, brought: Mapping[str, BringUp], lost: Iterable[str], snapshot: Snapshot, catalog: Catalog
+    fleet: Fleet,
+    brought: Mapping[str, BringUp],
+    lost: Iterable[str],
+    snapshot: Snapshot,
+    catalog: Catalog,
+    coming: ComingLabels,
 ) -> tuple[ExistingNode, ...]:
     """The nodes and the claims in flight that a pending pod may be put on.
 
@@ -34,7 +40,7 @@ def existing_nodes(
     gone = frozenset(lost)
     accelerated = {kind.name for kind in catalog.instance_types if kind.is_accelerated}
     daemons = _DaemonsToCome(snapshot.daemon_sets)
-    found = [_on_claim(each) for each in brought.values() if each.sighting.claim.name not in gone]
+    found = [_on_claim(each, coming) for each in brought.values() if each.sighting.claim.name not in gone]
     found += [_on_foreign(node, fleet.pods_by_node.get(node.name, ())) for node in fleet.foreign_nodes]
     return tuple(_existing(ground, daemons, accelerated) for ground in found if ground is not None)
 
@@ -51,17 +57,17 @@ class _Ground:
     pods: Sequence[Pod]
 
 
-def _on_claim(brought: BringUp) -> _Ground | None:
+def _on_claim(brought: BringUp, coming: ComingLabels) -> _Ground | None:
     sighting = brought.sighting
     claim, node = sighting.claim, sighting.node
     if not brought.is_offered:
         return None
     if node is None:
-        return _Ground(None, claim, claim.labels, claim.taints, claim.allocatable, ())
+        return _Ground(None, claim, {**coming.of(brought), **claim.labels}, claim.taints, claim.allocatable, ())
     if not _is_open(node):
         return None
     # A kubelet knows nothing of its instance type's labels. A node that lacks some is labelled, not doubled.
-    labels = {**claim.labels, **node.labels}
+    labels = {**coming.of(brought), **claim.labels, **node.labels}
     taints = node.taints
     if brought.milestones.initialized_at is None and brought.counts_as_promised:
         lasting = (each for each in node.taints if not (is_passing(each, claim) or is_foreign(each, claim)))

@@ -90,7 +90,8 @@ class Ledger:
 
     ``milestones`` by claim name. ``planned`` are the claims that waiting pods were planned for, by ``NAMESPACE/NAME``:
     kept until the pod is bound, so that a binding that differs can be told. ``bring_ups`` by pool name: those whose
-    last machine failed to come up. ``disruptions`` by claim name, for budgets that count what goes in one opening of a
+    last machine failed to come up. ``label_doubts`` are labels that were foretold of nodes and did not come, as ``POOL
+    TYPE KEY``: not believed again until then. ``disruptions`` by claim name, for budgets that count what goes in one opening of a
     window: all removals by choice of the last eight days, and complete from ``counted_since`` on; None is unknown.
 
     ``owed`` by pool name. ``outcomes`` are the last pass's that still need an answer: launches that were refused or
@@ -109,4 +110,5 @@ class Ledger:
     owed: Mapping[str, Owed] = field(factory=dict)
     disruptions: Mapping[str, Disruption] = field(factory=dict)
     counted_since: datetime | None = None
+    label_doubts: Mapping[str, datetime] = field(factory=dict)
     unavailable_groups: Mapping[str, Unavailable] = field(factory=dict)

@@ -138,7 +138,7 @@ class NewNodes:
         self, opened: Opened, world: World, pods: Sequence[PodKey] = (), pod_class: PodClass | None = None
     ) -> None:
         place = world.place_of(
-            node_labels(opened.kind, opened.option),
+            {**opened.option.predicted_labels, **node_labels(opened.kind, opened.option)},
             self._taints[opened.kind.pool],
             is_accelerated=opened.kind.instance_type.is_accelerated,
             in_flight=True,

@@ -120,7 +120,7 @@ def _stock_of(state: PoolState, daemon_sets: tuple[DaemonSet, ...]) -> _Stock:
         and len(last.kinds) < _MOST_KINDS
     ):
         return last
-    options = tuple((each, canonical_labels(each.labels)) for each in sorted(state.options, key=_by_name))
+    options = tuple((each, canonical_labels(each.labels_once_up)) for each in sorted(state.options, key=_by_name))
     _STOCKS[name] = _Stock(state.options, state.pool, daemon_sets, options, {})
     return _STOCKS[name]
 
@@ -189,7 +189,7 @@ class PoolOffers:
         """The first key of which these kinds show fewer values than the pool's minValues ask, and the values."""
         if not self.min_values:
             return None
-        shown = [{**option.labels, **dict(kind.added_labels)} for kind in kinds for option in kind.options]
+        shown = [{**option.labels_once_up, **dict(kind.added_labels)} for kind in kinds for option in kind.options]
         for key, least in self.min_values.items():
             values = frozenset(labels[key] for labels in shown if key in labels)
             if len(values) < least:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from attrs import evolve
 
+from engine.catalog.predicted_labels import predicted_labels
 from engine.decide.bring_up import bring_ups
+from engine.decide.expected_labels import ComingLabels
 from engine.decide.fleet import match
 from engine.decide.room import existing_nodes
 from engine.model import labels as keys
@@ -14,6 +16,7 @@ from engine.model.quantity import CPU, NVIDIA_GPU, Resources
 from engine.model.snapshot import Snapshot
 from engine.scheduling.problem import ExistingNode
 from tests.builders import (
+    G5_XLARGE,
     NOON,
     catalog,
     claim,
@@ -39,7 +42,9 @@ NO_GPU = Resources({**UP.allocatable, NVIDIA_GPU: 0})
 
 def rooms(seen: Snapshot, lost: tuple[str, ...] = ()) -> list[ExistingNode]:
     fleet = match(seen)
-    return list(existing_nodes(fleet, bring_ups(fleet, policy(POOL), seen), lost, seen, catalog()))
+    rules, sold = policy(POOL), catalog()
+    coming = ComingLabels(rules, sold, seen.ledger, seen.taken_at)
+    return list(existing_nodes(fleet, bring_ups(fleet, rules, seen), lost, seen, sold, coming))
 
 
 def of_one(**more: object) -> Snapshot:
@@ -92,7 +97,7 @@ def test_a_node_that_is_coming_up_counts_as_what_it_will_be() -> None:
     )
     (room,) = rooms(of_one(nodes=[booting]))
     assert room.room.amount(NVIDIA_GPU) == 1
-    assert room.labels == ONE.labels
+    assert room.labels == {**predicted_labels(G5_XLARGE), **ONE.labels}
     assert room.taints == (taint("gpu"),)
 
 
