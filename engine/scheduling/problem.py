@@ -26,8 +26,7 @@ class NodeOption:
 
     ``capacity`` counts against limits, ``allocatable`` is for pods and daemons; ``usd_per_hour`` includes EBS and is
     None for an offering without a price, which is never bought. ``labels`` are the node's: type, zone, capacity type,
-    pool and pool labels. ``is_available`` is the ledger's word. ``predicted_labels`` come to the node by themselves once
-    it is up, so they are none of the claim's; of keys that ``labels`` have not. ``predicted_labels`` come to the node by themselves
+    pool and pool labels. ``is_available`` is the ledger's word. ``predicted_labels`` come to the node by themselves
     once it is up, so they are none of the claim's; of keys that ``labels`` have not.
 
     ``refused`` is what the ledger's word is for: the refusal that bars the option, or the last one, while it is on
@@ -41,7 +40,6 @@ class NodeOption:
     usd_per_hour: UsdPerHour | None
     labels: Mapping[str, str]
     is_available: bool = True
-    predicted_labels: Mapping[str, str] = field(factory=dict)
     refused: Unavailable | None = None
     probes: tuple[str, ...] = ()
     predicted_labels: Mapping[str, str] = field(factory=dict)
