@@ -16,12 +16,12 @@ LEASE_NAMESPACE = "kube-system"
 
 # Secrets, config maps and logs are nowhere here: no decision needs them.
 OBSERVING: tuple[AccessRule, ...] = (
-    AccessRule(("",), ("persistentvolumeclaims", "persistentvolumes", "pods"), _READ),
+    AccessRule(("",), ("namespaces", "persistentvolumeclaims", "persistentvolumes", "pods"), _READ),
     AccessRule(("",), ("nodes",), ("get", *_READ)),
     AccessRule(("apps",), ("daemonsets", "deployments", "replicasets", "statefulsets"), _READ),
     AccessRule(("batch",), ("jobs",), _READ),
     AccessRule(("policy",), ("poddisruptionbudgets",), _READ),
-    AccessRule(("storage.k8s.io",), ("storageclasses",), _READ),
+    AccessRule(("storage.k8s.io",), ("csinodes", "storageclasses"), _READ),
     AccessRule(("scheduling.k8s.io",), ("priorityclasses",), _READ),
     AccessRule(("autoscaling",), ("horizontalpodautoscalers",), _READ),
     AccessRule(("keda.sh",), ("scaledobjects",), _READ),

@@ -71,7 +71,7 @@ class Shelves:
         return self.by_kind[kind.name].in_order()
 
     def _workload_now(self) -> Workload:
-        budgets, volumes, claims, classes, priorities = (
+        budgets, volumes, claims, classes, priorities, namespaces, csi_nodes = (
             self._all(kind)
             for kind in (
                 kinds.BUDGETS,
@@ -79,11 +79,13 @@ class Shelves:
                 kinds.VOLUME_CLAIMS,
                 kinds.STORAGE_CLASSES,
                 kinds.PRIORITY_CLASSES,
+                kinds.NAMESPACES,
+                kinds.CSI_NODES,
             )
         )
         owners = tuple(self._all(kind) for kind in kinds.OWNERS)
         autoscalers = tuple(self._all(kind) for kind in kinds.AUTOSCALERS)
-        parts = (budgets, volumes, claims, classes, priorities, *owners, *autoscalers)
+        parts = (budgets, volumes, claims, classes, priorities, namespaces, csi_nodes, *owners, *autoscalers)
         if len(parts) != len(self._parts) or any(new is not old for new, old in zip(parts, self._parts, strict=True)):
             self._parts = parts
             self._workload = Workload(
@@ -94,6 +96,8 @@ class Shelves:
                 priority_classes=priorities,
                 owners=_by_name(owners),
                 autoscalers=_by_name(autoscalers),
+                namespaces=namespaces,
+                attach_limits=tuple([limit for limits in csi_nodes for limit in limits]),
             )
         return self._workload
 

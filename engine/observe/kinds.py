@@ -11,8 +11,10 @@ from attrs import frozen
 from engine.observe.karpenter_objects import LEADER_LEASE, decode_claim, decode_lease, decode_pool_name
 from engine.observe.kubernetes import Seen, seen, seen_daemon_set, seen_disruption_budget, seen_node, seen_pod
 from engine.observe.workload_decoder import (
+    decode_csi_node,
     decode_disruption_budget,
     decode_job,
+    decode_namespace,
     decode_pod_autoscaler,
     decode_priority_class,
     decode_replicated,
@@ -62,6 +64,8 @@ STORAGE_CLASSES = Kind("storageclasses", "storage.k8s.io", "v1", partial(seen, "
 PRIORITY_CLASSES = Kind(
     "priorityclasses", "scheduling.k8s.io", "v1", partial(seen, "PriorityClass", decode_priority_class)
 )
+NAMESPACES = Kind("namespaces", "", "v1", partial(seen, "Namespace", decode_namespace))
+CSI_NODES = Kind("csinodes", "storage.k8s.io", "v1", partial(seen, "CSINode", decode_csi_node))
 OWNERS = (
     *(
         Kind(name, "apps", "v1", partial(seen, kind, partial(decode_replicated, kind)))
@@ -99,6 +103,8 @@ KINDS = (
     VOLUME_CLAIMS,
     STORAGE_CLASSES,
     PRIORITY_CLASSES,
+    NAMESPACES,
+    CSI_NODES,
     *OWNERS,
     *AUTOSCALERS,
     KARPENTER_POOLS,

@@ -1,16 +1,26 @@
-"""A pod's Kubernetes JSON as a model Pod. Preferences (preferred affinity, ScheduleAnyway spread) are not read."""
+"""A pod's Kubernetes JSON as a model Pod, with all that decides where it may go."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from datetime import UTC, datetime
+
+from attrs import evolve
 
 from engine.model import labels as keys
 from engine.model.constraint import TaintEffect, Toleration
+from engine.model.coupling import (
+    HOST_PORTS,
+    PERSISTENT_VOLUMES,
+    POD_AFFINITY,
+    POD_ANTI_AFFINITY,
+    TOPOLOGY_SPREAD,
+    couplings,
+)
 from engine.model.duration import DurationError, parse_duration
 from engine.model.pod import DaemonSet, Owner, Placing, Pod, PodKey, PodPhase
 from engine.model.quantity import PODS, Resources
-from engine.observe.affinity import Terms, node_selector_terms
+from engine.observe.affinity import REQUIRED, Terms, node_selector_terms, preferred_node_terms
+from engine.observe.host_ports import host_ports
 from engine.observe.json_fields import (
     BrokenObject,
     Json,
@@ -23,6 +33,7 @@ from engine.observe.json_fields import (
     texts,
     whole_number,
 )
+from engine.observe.pod_neighbours import preferred_pod_terms, required_pod_terms, topology_spreads
 from engine.observe.pod_requests import effective_requests
 
 _EFFECTS = {effect.value: effect for effect in TaintEffect}
@@ -30,13 +41,11 @@ _PHASES = {phase.value: phase for phase in PodPhase}
 _LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
 _FOREVER = datetime.max.replace(tzinfo=UTC)
 
-# What a pod may ask for that placing by requests, selectors, affinity and taints would get wrong.
-POD_AFFINITY = "required pod affinity"
-POD_ANTI_AFFINITY = "required pod anti-affinity"
-TOPOLOGY_SPREAD = "topology spread (DoNotSchedule)"
+# What is read and also refused, until the scheduler takes it.
+NOT_PLACED_YET = frozenset({TOPOLOGY_SPREAD, POD_AFFINITY, POD_ANTI_AFFINITY, HOST_PORTS, PERSISTENT_VOLUMES})
+
+# What a pod may ask for that placing by what is read of it would get wrong.
 RESOURCE_CLAIMS = "resource claims"
-HOST_PORTS = "host ports"
-PERSISTENT_VOLUMES = "persistent volumes"
 FIELD_AFFINITY = "node affinity by field (matchFields)"
 NO_NODE_MATCHES = "node affinity without a term that any node meets"
 TOLERATION_OPERATOR = "toleration by comparison"
@@ -57,13 +66,14 @@ def decode_pod(raw: Json, now: datetime | None = None) -> Pod:
     node_name = text(spec, "nodeName") or None
     return Pod(
         key=PodKey(text(metadata, "namespace"), name),
-        placing=_pod_placing(spec, status if node_name else None),
+        placing=_pod_placing(metadata, spec, status if node_name else None),
         created_at=moment(metadata, "creationTimestamp"),
         phase=_PHASES[phase] if phase else PodPhase.PENDING,
         node_name=node_name,
         labels=texts(metadata, "labels"),
         owner=_controller(metadata),
         priority=whole_number(spec, "priority"),
+        priority_class=text(spec, "priorityClassName"),
         do_not_disrupt=_is_held(raw, now),
         deleting=metadata.get("deletionTimestamp") is not None,
         scheduling_gated=bool(objects(spec, "schedulingGates")),
@@ -102,7 +112,7 @@ def unreadable_pod(raw: Json, position: int, why: str) -> Pod:
 def decode_daemon_set(raw: Json) -> DaemonSet:
     """A daemonset's template; raises BrokenObject.
 
-    Constraints that the engine does not place are left out: whatever they are, its pods come.
+    What it asks beyond node affinity and taints is left out, its host ports aside: whatever it is, its pods come.
     """
     name = text(mapping(raw, "metadata"), "name")
     if not name:
@@ -119,27 +129,38 @@ def decode_daemon_set(raw: Json) -> DaemonSet:
             node_selector=texts(spec, "nodeSelector"),
             affinity_terms=terms,
             tolerations=tolerations,
+            host_ports=host_ports(spec),
         ),
     )
 
 
-def _pod_placing(spec: Json, status: Json | None) -> Placing:
+def _pod_placing(metadata: Json, spec: Json, status: Json | None) -> Placing:
+    name, namespace, labels = text(metadata, "name"), text(metadata, "namespace"), texts(metadata, "labels")
     terms, unplaceable_terms = _affinity_terms(spec)
     tolerations, unread_tolerations = _tolerations(spec)
-    unsupported = (*unplaceable_terms, *unread_tolerations, *_unsupported(spec))
-    return Placing(
+    placing = Placing(
         requests=effective_requests(spec, status),
         node_selector=texts(spec, "nodeSelector"),
         affinity_terms=terms,
         tolerations=tolerations,
-        unsupported=unsupported,
+        unsupported=(*unplaceable_terms, *unread_tolerations, *_resource_claims(spec)),
+        spreads=topology_spreads(spec, labels),
+        pod_affinity=required_pod_terms(spec, "podAffinity", namespace, labels),
+        pod_anti_affinity=required_pod_terms(spec, "podAntiAffinity", namespace, labels),
+        preferred_terms=preferred_node_terms(mapping(mapping(spec, "affinity"), "nodeAffinity")),
+        preferred_pod_affinity=preferred_pod_terms(spec, "podAffinity", namespace, labels),
+        preferred_pod_anti_affinity=preferred_pod_terms(spec, "podAntiAffinity", namespace, labels),
+        host_ports=host_ports(spec),
+        volume_claims=_volume_claims(spec, name),
     )
+    refused = [each for each in couplings(placing) if each in NOT_PLACED_YET]
+    return evolve(placing, unsupported=(*placing.unsupported, *refused)) if refused else placing
 
 
 def _affinity_terms(spec: Json) -> tuple[Terms, tuple[str, ...]]:
     """Required terms, and what of them cannot be placed by. A term without expressions matches no node."""
     affinity = mapping(spec, "affinity")
-    required = mapping(affinity, "nodeAffinity").get("requiredDuringSchedulingIgnoredDuringExecution")
+    required = mapping(affinity, "nodeAffinity").get(REQUIRED)
     if required is None:
         return (), ()
     if not isinstance(required, dict):
@@ -171,27 +192,24 @@ def _tolerations(spec: Json) -> tuple[tuple[Toleration, ...], tuple[str, ...]]:
     return tuple(read), unread
 
 
-def _unsupported(spec: Json) -> Iterator[str]:
-    affinity = mapping(spec, "affinity")
-    if affinity:
-        if objects(mapping(affinity, "podAffinity"), "requiredDuringSchedulingIgnoredDuringExecution"):
-            yield POD_AFFINITY
-        if objects(mapping(affinity, "podAntiAffinity"), "requiredDuringSchedulingIgnoredDuringExecution"):
-            yield POD_ANTI_AFFINITY
-    if any(
-        text(spread, "whenUnsatisfiable") != "ScheduleAnyway" for spread in objects(spec, "topologySpreadConstraints")
-    ):
-        yield TOPOLOGY_SPREAD
-    if objects(spec, "resourceClaims"):
-        yield RESOURCE_CLAIMS
-    if any(_takes_host_port(container) for key in ("containers", "initContainers") for container in objects(spec, key)):
-        yield HOST_PORTS
-    if any("persistentVolumeClaim" in volume or "ephemeral" in volume for volume in objects(spec, "volumes")):
-        yield PERSISTENT_VOLUMES
+def _resource_claims(spec: Json) -> tuple[str, ...]:
+    return (RESOURCE_CLAIMS,) if objects(spec, "resourceClaims") else ()
 
 
-def _takes_host_port(container: Json) -> bool:
-    return any(whole_number(port, "hostPort") for port in objects(container, "ports"))
+def _volume_claims(spec: Json, pod_name: str) -> tuple[str, ...]:
+    """Each claim once, in name order; an ephemeral volume's is made under its pod's name and its own."""
+    claims = set()
+    for volume in objects(spec, "volumes"):
+        name = text(volume, "name")
+        if volume.get("persistentVolumeClaim") is not None:
+            claim = text(mapping(volume, "persistentVolumeClaim"), "claimName")
+            if not claim:
+                raise BrokenObject(f"volume {shown(name)}: persistentVolumeClaim.claimName is missing")
+            claims.add(claim)
+        elif volume.get("ephemeral") is not None:
+            mapping(volume, "ephemeral")
+            claims.add(f"{pod_name}-{name}")
+    return tuple(sorted(claims))
 
 
 def _controller(metadata: Json) -> Owner | None:

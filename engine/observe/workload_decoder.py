@@ -1,14 +1,13 @@
-"""Disruption budgets, volumes, classes, owners and autoscalers: their Kubernetes JSON as model values."""
+"""Budgets, volumes, classes, owners, autoscalers, namespaces: their Kubernetes JSON as model values."""
 
 from __future__ import annotations
-
-from collections.abc import Iterator
-from typing import Any
 
 from engine.model import labels as keys
 from engine.model.constraint import Operator, Requirement
 from engine.model.workload import (
+    AttachLimit,
     Autoscaler,
+    Namespace,
     ObjectKey,
     PersistentVolume,
     PersistentVolumeClaim,
@@ -17,7 +16,7 @@ from engine.model.workload import (
     StorageClass,
     WorkloadOwner,
 )
-from engine.observe.affinity import node_selector_terms, requirement
+from engine.observe.affinity import node_selector_terms
 from engine.observe.json_fields import (
     BrokenObject,
     Json,
@@ -30,8 +29,11 @@ from engine.observe.json_fields import (
     whole_number,
     words,
 )
+from engine.observe.label_selector import label_selector
 
 _DEFAULT_CLASS = ("storageclass.kubernetes.io/is-default-class", "storageclass.beta.kubernetes.io/is-default-class")
+_NAMESPACE_NAME = "kubernetes.io/metadata.name"
+_SELECTED_NODE = "volume.kubernetes.io/selected-node"
 _EBS_DRIVER = "ebs.csi.aws.com"
 # Whole manifests, which nothing reads.
 _NOT_KEPT = ("kubectl.kubernetes.io/last-applied-configuration",)
@@ -57,7 +59,7 @@ def decode_disruption_budget(raw: Json) -> PodDisruptionBudget:
     metadata, spec, status = mapping(raw, "metadata"), mapping(raw, "spec"), mapping(raw, "status")
     return PodDisruptionBudget(
         key=key_of(raw),
-        selector=_selector(spec),
+        selector=label_selector(spec, "selector"),
         min_available=_number_or_share(spec, "minAvailable"),
         max_unavailable=_number_or_share(spec, "maxUnavailable"),
         disruptions_allowed=whole_number(status, "disruptionsAllowed"),
@@ -86,29 +88,53 @@ def decode_volume(raw: Json) -> PersistentVolume:
 
 def decode_volume_claim(raw: Json) -> PersistentVolumeClaim:
     """A PersistentVolumeClaim; raises BrokenObject."""
-    spec = mapping(raw, "spec")
+    metadata, spec = mapping(raw, "metadata"), mapping(raw, "spec")
     return PersistentVolumeClaim(
-        key=key_of(raw), storage_class=text(spec, "storageClassName"), volume=text(spec, "volumeName")
+        key=key_of(raw),
+        storage_class=text(spec, "storageClassName"),
+        volume=text(spec, "volumeName"),
+        phase=text(mapping(raw, "status"), "phase"),
+        deleting=metadata.get("deletionTimestamp") is not None,
+        selected_node=texts(metadata, "annotations").get(_SELECTED_NODE, ""),
+        access_modes=words(spec, "accessModes"),
     )
 
 
 def decode_storage_class(raw: Json) -> StorageClass:
-    """A StorageClass; raises BrokenObject."""
+    """A StorageClass; raises BrokenObject. A topology without expressions allows nothing, so it is left out."""
     annotations = texts(mapping(raw, "metadata"), "annotations")
-    zones = {
-        zone
+    topologies = tuple(
+        tuple(_allowed(expression) for expression in expressions)
         for topology in objects(raw, "allowedTopologies")
-        for expression in objects(topology, "matchLabelExpressions")
-        if text(expression, "key") in _ZONE_KEYS
-        for zone in words(expression, "values")
-    }
+        if (expressions := objects(topology, "matchLabelExpressions"))
+    )
+    zones = {zone for topology in topologies for each in topology if each.key in _ZONE_KEYS for zone in each.values}
     return StorageClass(
         name=key_of(raw).name,
         provisioner=text(raw, "provisioner"),
         is_default=any(annotations.get(key) == "true" for key in _DEFAULT_CLASS),
         waits_for_consumer=text(raw, "volumeBindingMode") == "WaitForFirstConsumer",
         zones=tuple(sorted(zones)),
+        allowed_topologies=topologies,
     )
+
+
+def decode_namespace(raw: Json) -> Namespace:
+    """A Namespace; raises BrokenObject."""
+    name = key_of(raw).name
+    # The API server writes this label and lets nobody change it.
+    return Namespace(name, {**texts(mapping(raw, "metadata"), "labels"), _NAMESPACE_NAME: name})
+
+
+def decode_csi_node(raw: Json) -> tuple[AttachLimit, ...]:
+    """What a CSINode limits, in the drivers' order; raises BrokenObject. A driver that names no count has no limit."""
+    node = key_of(raw).name
+    limits = []
+    for driver in objects(mapping(raw, "spec"), "drivers"):
+        allocatable = mapping(driver, "allocatable")
+        if allocatable.get("count") is not None:
+            limits.append(AttachLimit(node, text(driver, "name"), whole_number(allocatable, "count")))
+    return tuple(sorted(limits))
 
 
 def decode_priority_class(raw: Json) -> PriorityClass:
@@ -176,18 +202,11 @@ def controller_of(raw: Json) -> str:
     return ""
 
 
-def _selector(spec: Json) -> tuple[Requirement, ...] | None:
-    selector: Any = spec.get("selector")
-    if selector is None:
-        return None
-    return tuple(_selected(mapping(spec, "selector")))
-
-
-def _selected(selector: Json) -> Iterator[Requirement]:
-    for key, value in sorted(texts(selector, "matchLabels").items()):
-        yield Requirement(key=key, operator=Operator.IN, values=(value,))
-    for expression in objects(selector, "matchExpressions"):
-        yield requirement(expression, "label selector")
+def _allowed(expression: Json) -> Requirement:
+    key = text(expression, "key")
+    if not key:
+        raise BrokenObject("an allowed topology's expression has no key")
+    return Requirement(key, Operator.IN, words(expression, "values"))
 
 
 def _number_or_share(spec: Json, key: str) -> str | None:

@@ -8,6 +8,7 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from attrs import define
 
 from engine.model.constraint import Taint, TaintEffect
+from engine.model.coupling import couplings
 from engine.model.node import Node
 from engine.model.pod import Placing, Pod, PodKey
 from engine.model.quantity import CPU, MEMORY, Resources
@@ -65,8 +66,8 @@ def _queue_order(pod: Pod) -> tuple[object, ...]:
 
 def _fitting(placing: Placing, rooms: Iterable[_Room]) -> tuple[_Room | None, str]:
     """The fullest node that has room, or the words of kube-scheduler's own event about the lack of one."""
-    if placing.unsupported:
-        return None, f"the simulated scheduler does not place {', '.join(placing.unsupported)}"
+    if unknown := tuple(dict.fromkeys((*placing.unsupported, *couplings(placing)))):
+        return None, f"the simulated scheduler does not place {', '.join(unknown)}"
     best: _Room | None = None
     reasons: Counter[str] = Counter()
     tried = 0

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+EBS = "ebs.csi.aws.com"
+
 
 def container(
     name: str = "main", *, restart: str | None = None, limits: dict[str, Any] | None = None, **requests: Any
@@ -52,6 +54,38 @@ def node_object(**more: Any) -> dict[str, Any]:
     }
 
 
+def hold_a_namespace_and_two_csi_nodes(others: dict[str, list[dict[str, Any]]]) -> None:
+    others["/api/v1/namespaces"] = [{"metadata": {"name": "ml", "labels": {"team": "ml"}}}]
+    others["/apis/storage.k8s.io/v1/csinodes"] = [
+        {"metadata": {"name": name}, "spec": {"drivers": [{"name": EBS, "allocatable": {"count": count}}]}}
+        for name, count in (("n2", 39), ("n1", 25))
+    ]
+
+
+def all_affinities() -> dict[str, Any]:
+    """Every kind of affinity, required and preferred, with every field that it has."""
+    selector = {"matchLabels": {"a": "b"}, "matchExpressions": [expression("a", "In", "b")]}
+    term = {
+        "topologyKey": "zone",
+        "labelSelector": selector,
+        "namespaces": ["a"],
+        "namespaceSelector": selector,
+        "matchLabelKeys": ["a"],
+        "mismatchLabelKeys": ["a"],
+    }
+    pods = {
+        "requiredDuringSchedulingIgnoredDuringExecution": [term],
+        "preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 1, "podAffinityTerm": term}],
+    }
+    preferred = {"weight": 1, "preference": {"matchExpressions": [expression("a", "In", "b")], "matchFields": []}}
+    nodes = required({"matchExpressions": [expression("a", "In", "b")], "matchFields": []})["affinity"]["nodeAffinity"]
+    return {
+        "nodeAffinity": {**nodes, "preferredDuringSchedulingIgnoredDuringExecution": [preferred]},
+        "podAffinity": pods,
+        "podAntiAffinity": pods,
+    }
+
+
 FULL_POD = pod_object(
     {
         "nodeName": "n",
@@ -59,13 +93,33 @@ FULL_POD = pod_object(
         "initContainers": [container(cpu="1", restart="Always")],
         "overhead": {"cpu": "1"},
         "resources": {"requests": {"cpu": "1"}},
-        "volumes": [{"name": "v", "emptyDir": {}}],
-        "topologySpreadConstraints": [{"whenUnsatisfiable": "DoNotSchedule"}],
+        "hostNetwork": False,
+        "containers": [
+            {**container(cpu="1"), "ports": [{"containerPort": 1, "hostPort": 1, "hostIP": "::", "protocol": "TCP"}]}
+        ],
+        "volumes": [
+            {"name": "v", "emptyDir": {}},
+            {"name": "w", "persistentVolumeClaim": {"claimName": "c"}},
+            {"name": "e", "ephemeral": {"volumeClaimTemplate": {}}},
+        ],
+        "topologySpreadConstraints": [
+            {
+                "topologyKey": "zone",
+                "maxSkew": 1,
+                "minDomains": 1,
+                "whenUnsatisfiable": "DoNotSchedule",
+                "labelSelector": {"matchLabels": {"a": "b"}, "matchExpressions": [expression("a", "In", "b")]},
+                "matchLabelKeys": ["a"],
+                "nodeAffinityPolicy": "Honor",
+                "nodeTaintsPolicy": "Ignore",
+            }
+        ],
         "tolerations": [{"key": "a", "operator": "Exists", "value": "", "effect": "NoSchedule"}],
         "priority": 1,
         "schedulingGates": [{"name": "g"}],
         "resourceClaims": [{"name": "c"}],
-        **required({"matchExpressions": [expression("a", "In", "b")], "matchFields": []}),
+        "priorityClassName": "p",
+        "affinity": all_affinities(),
     },
     labels={"a": "b"},
     annotations={"karpenter.sh/do-not-disrupt": "1h"},

@@ -8,11 +8,18 @@ from pathlib import Path
 
 import pytest
 
+from engine.model.workload import AttachLimit, Namespace
 from engine.observe.cluster import PAGE, KubernetesCluster
 from engine.observe.failure import ObservationFailed
 from tests.builders import NOON
 from tests.kubernetes_server import FakeApiServer, kubeconfig_text, serving
-from tests.observe.kubernetes_objects import FULL_DAEMON_SET, node_object, pod_object
+from tests.observe.kubernetes_objects import (
+    EBS,
+    FULL_DAEMON_SET,
+    hold_a_namespace_and_two_csi_nodes,
+    node_object,
+    pod_object,
+)
 
 
 @pytest.fixture
@@ -79,6 +86,29 @@ def test_a_kind_that_no_decision_needs_is_a_problem_where_it_is_forbidden_and_em
     assert [problem.kind for problem in facts.problems] == ["horizontalpodautoscalers"]
     assert "you may not" in facts.problems[0].what
     assert (facts.workload.autoscalers, facts.karpenter.node_pools) == ((), ())
+
+
+def test_namespaces_and_attach_limits_are_read(server: FakeApiServer, tmp_path: Path) -> None:
+    hold_a_namespace_and_two_csi_nodes(server.others)
+
+    workload = KubernetesCluster(server.kubeconfig(tmp_path)).read().workload
+
+    assert workload.namespaces == (Namespace("ml", {"team": "ml", "kubernetes.io/metadata.name": "ml"}),)
+    assert workload.attach_limits == (AttachLimit("n1", EBS, 25), AttachLimit("n2", EBS, 39))
+
+
+@pytest.mark.parametrize("path", ["/api/v1/namespaces", "/apis/storage.k8s.io/v1/csinodes"])
+def test_namespaces_and_attach_limits_that_may_not_be_read_are_a_named_problem(
+    server: FakeApiServer, tmp_path: Path, path: str
+) -> None:
+    hold_a_namespace_and_two_csi_nodes(server.others)
+    server.pods = [pod_object(name="whole")]
+    server.refuse("GET", path, 403, "you may not")
+
+    facts = KubernetesCluster(server.kubeconfig(tmp_path)).read()
+
+    assert [problem.kind for problem in facts.problems] == [path.rpartition("/")[2]]
+    assert [pod.key.name for pod in facts.pods] == ["whole"]
 
 
 def test_disruption_budgets_that_may_not_be_read_are_a_failed_read(server: FakeApiServer, tmp_path: Path) -> None:

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from engine.model.constraint import Operator, Requirement, Taint, TaintEffect, Toleration
+from engine.model.constraint import HostPort, Operator, PodTerm, Requirement, Taint, TaintEffect, Toleration
+from engine.model.coupling import couplings
 from engine.model.pod import Owner, PodKey, PodPhase
 from engine.model.quantity import Resources
 from engine.observe.kubernetes import decode_daemon_sets, decode_nodes, decode_pods
@@ -84,14 +85,20 @@ def test_a_term_without_expressions_matches_nothing_and_is_dropped() -> None:
     assert decoded(required({})).placing.unsupported == ("node affinity without a term that any node meets",)
 
 
-def test_preferences_are_no_demands() -> None:
+SPREAD = {"topologyKey": "zone", "maxSkew": 1, "whenUnsatisfiable": "DoNotSchedule"}
+
+
+def test_what_is_only_preferred_is_no_demand() -> None:
+    term = {"weight": 1, "podAffinityTerm": {"topologyKey": "zone"}}
+    preferred = {"weight": 1, "preference": {"matchExpressions": [expression("gpu", "Exists")]}}
     pod = decoded(
         {
             "affinity": {
-                "nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 1, "preference": {}}]},
-                "podAntiAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 1}]},
+                "nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [preferred]},
+                "podAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [term]},
+                "podAntiAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [term]},
             },
-            "topologySpreadConstraints": [{"topologyKey": "zone", "whenUnsatisfiable": "ScheduleAnyway"}],
+            "topologySpreadConstraints": [{**SPREAD, "whenUnsatisfiable": "ScheduleAnyway"}],
         }
     )
 
@@ -101,31 +108,72 @@ def test_preferences_are_no_demands() -> None:
 @pytest.mark.parametrize(
     ("spec", "name"),
     [
-        (
-            {"affinity": {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [{}]}}},
-            "required pod affinity",
-        ),
-        (
-            {"affinity": {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [{}]}}},
-            "required pod anti-affinity",
-        ),
-        ({"topologySpreadConstraints": [{"whenUnsatisfiable": "DoNotSchedule"}]}, "topology spread (DoNotSchedule)"),
         ({"resourceClaims": [{"name": "gpu"}]}, "resource claims"),
-        ({"containers": [{"name": "main", "ports": [{"hostPort": 80}]}]}, "host ports"),
-        ({"volumes": [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]}, "persistent volumes"),
-        ({"volumes": [{"name": "data", "ephemeral": {}}]}, "persistent volumes"),
         (required({"matchFields": [expression("metadata.name", "In", "n")]}), "node affinity by field (matchFields)"),
         ({"tolerations": [{"key": "score", "operator": "Gt", "value": "5"}]}, "toleration by comparison"),
     ],
 )
-def test_what_is_not_placed_yet_is_named(spec: dict[str, Any], name: str) -> None:
+def test_what_cannot_be_placed_is_named(spec: dict[str, Any], name: str) -> None:
     assert decoded(spec).placing.unsupported == (name,)
+
+
+COUPLED: list[tuple[dict[str, Any], str]] = [
+    (
+        {"affinity": {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [{"topologyKey": "zone"}]}}},
+        "required pod affinity",
+    ),
+    (
+        {"affinity": {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [{"topologyKey": "z"}]}}},
+        "required pod anti-affinity",
+    ),
+    ({"topologySpreadConstraints": [SPREAD]}, "topology spread (DoNotSchedule)"),
+    ({"containers": [{"name": "main", "ports": [{"hostPort": 80}]}]}, "host ports"),
+    ({"volumes": [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]}, "persistent volumes"),
+    ({"volumes": [{"name": "data", "ephemeral": {}}]}, "persistent volumes"),
+]
+
+
+@pytest.mark.parametrize(("spec", "name"), COUPLED)
+def test_what_the_scheduler_does_not_place_yet_is_read_and_refused_by_name(
+    spec: dict[str, Any], name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("engine.observe.pod_decoder.NOT_PLACED_YET", frozenset({name}))
+    assert decoded(spec).placing.unsupported == (name,)
+
+    monkeypatch.setattr("engine.observe.pod_decoder.NOT_PLACED_YET", frozenset())
+    pod = decoded(spec)
+    assert pod.placing.unsupported == ()
+    assert tuple(couplings(pod.placing)) == (name,)
+
+
+def test_a_pods_own_constraints_are_read_of_bound_ones_too() -> None:
+    asked = {**COUPLED[1][0], "nodeName": "node-1", "priorityClassName": "high"}
+    pod = decoded(asked, labels={"app": "web"})
+
+    assert pod.node_name == "node-1"
+    assert pod.placing.pod_anti_affinity == (PodTerm("z", None, namespaces=("default",)),)
+    assert pod.priority_class == "high"
+
+
+# --- volumes
+
+
+def test_claims_are_those_that_the_pod_names_and_those_made_for_its_ephemeral_volumes() -> None:
+    volumes = [
+        {"name": "scratch", "ephemeral": {"volumeClaimTemplate": {}}},
+        {"name": "b", "persistentVolumeClaim": {"claimName": "models"}},
+        {"name": "again", "persistentVolumeClaim": {"claimName": "models"}},
+        {"name": "none", "persistentVolumeClaim": None, "ephemeral": None, "emptyDir": {}},
+    ]
+
+    assert decoded({"volumes": volumes}).placing.volume_claims == ("models", "web-1-scratch")
 
 
 def test_volumes_that_bind_to_no_node_are_no_hindrance() -> None:
     volumes = [{"name": "a", "emptyDir": {}}, {"name": "b", "configMap": {"name": "b"}}, {"name": "c", "projected": {}}]
 
-    assert decoded({"volumes": volumes}).placing.unsupported == ()
+    placing = decoded({"volumes": volumes}).placing
+    assert (placing.volume_claims, placing.unsupported) == ((), ())
 
 
 @pytest.mark.parametrize(
@@ -169,6 +217,16 @@ def test_a_daemonset_is_its_templates_overhead() -> None:
     assert problems == ()
 
 
+def test_a_daemonset_takes_its_host_ports_on_each_node() -> None:
+    agent = {**container(cpu="100m"), "ports": [{"containerPort": 9100}]}
+    raw = {"metadata": {"name": "agent"}, "spec": {"template": {"spec": {"containers": [agent], "hostNetwork": True}}}}
+
+    ((found,), _) = decode_daemon_sets([raw])
+
+    assert found.placing.host_ports == (HostPort(9100),)
+    assert found.placing.unsupported == ()
+
+
 def test_a_node_is_read_whole() -> None:
     raw = node_object(
         spec={
@@ -208,6 +266,10 @@ def test_a_node_is_ready_only_when_it_says_so(conditions: list[Any]) -> None:
         ({"spec": {"tolerations": [{"effect": "Sometimes"}]}}, "effect is 'Sometimes', expected one of NoSchedule"),
         ({"spec": required({"matchExpressions": [expression("a", "Like", "b")]})}, "operator 'Like'"),
         ({"spec": {"priority": "high"}}, "priority is 'high', expected a whole number"),
+        (
+            {"spec": {"volumes": [{"name": "data", "persistentVolumeClaim": {}}]}},
+            "volume 'data': persistentVolumeClaim.claimName is missing",
+        ),
         ({"status": {"phase": "Dreaming"}}, "status.phase is 'Dreaming'"),
         ({"metadata": {"name": "web-1", "namespace": "default"}}, "creationTimestamp is None, expected a time"),
         (

@@ -13,17 +13,25 @@ from typing import Any
 import pytest
 
 from engine.model.snapshot import KarpenterFacts
+from engine.model.workload import AttachLimit
 from engine.observe.api_server import ApiServer
 from engine.observe.failure import NotSynced
 from engine.observe.live_cluster import LiveCluster
 from engine.observe.watch import Patience
 from tests.builders import NOON
 from tests.kubernetes_server import FakeApiServer, serving
-from tests.observe.kubernetes_objects import FULL_DAEMON_SET, node_object, pod_object
+from tests.observe.kubernetes_objects import (
+    EBS,
+    FULL_DAEMON_SET,
+    hold_a_namespace_and_two_csi_nodes,
+    node_object,
+    pod_object,
+)
 
 PODS, NODES = "/api/v1/pods", "/api/v1/nodes"
 POOLS, CLAIMS = "/apis/karpenter.sh/v1/nodepools", "/apis/karpenter.sh/v1/nodeclaims"
 LEASES = "/apis/coordination.k8s.io/v1/leases"
+NAMESPACES, CSI_NODES = "/api/v1/namespaces", "/apis/storage.k8s.io/v1/csinodes"
 BUDGETS = "/apis/policy/v1/poddisruptionbudgets"
 QUICK = Patience(refused=0.05, absent=0.05, first_pause=0.01, longest_pause=0.05)
 
@@ -125,6 +133,22 @@ def test_a_heartbeat_of_a_node_is_no_change(server: FakeApiServer, start: Callab
     until(live, lambda: len(live.facts().nodes) == 2)
 
     assert live.revision() == revision + 1
+
+
+def test_a_namespace_and_a_nodes_attach_limit_change_as_they_are_told(
+    server: FakeApiServer, start: Callable[..., LiveCluster]
+) -> None:
+    hold_a_namespace_and_two_csi_nodes(server.others)
+    live = start()
+    until(live, live.is_synced)
+    server.await_watches(NAMESPACES)
+    server.await_watches(CSI_NODES)
+
+    server.change("MODIFIED", NAMESPACES, {"metadata": {"name": "ml", "labels": {"team": "vision"}}})
+    server.change("DELETED", CSI_NODES, {"metadata": {"name": "n1"}, "spec": {"drivers": []}})
+
+    until(live, lambda: live.facts().workload.attach_limits == (AttachLimit("n2", EBS, 39),))
+    until(live, lambda: [each.labels["team"] for each in live.facts().workload.namespaces] == ["vision"])
 
 
 def test_a_kind_in_doubt_closes_the_gate_wakes_who_waits_and_says_why(

@@ -11,7 +11,9 @@ from hypothesis import strategies as st
 
 from engine.model.constraint import Operator, Requirement
 from engine.model.workload import (
+    AttachLimit,
     Autoscaler,
+    Namespace,
     ObjectKey,
     PersistentVolume,
     PersistentVolumeClaim,
@@ -108,6 +110,46 @@ def seen(plural: str, raw: Any) -> Seen:
             id="a volume claim",
         ),
         pytest.param(
+            "persistentvolumeclaims",
+            {
+                "metadata": {
+                    **NAMED,
+                    "deletionTimestamp": "2026-11-30T12:00:00Z",
+                    "annotations": {"volume.kubernetes.io/selected-node": "node-1"},
+                },
+                "spec": {"accessModes": ["ReadWriteOnce"]},
+                "status": {"phase": "Lost"},
+            },
+            PersistentVolumeClaim(
+                KEY, phase="Lost", deleting=True, selected_node="node-1", access_modes=("ReadWriteOnce",)
+            ),
+            id="a lost claim that goes",
+        ),
+        pytest.param(
+            "namespaces",
+            {"metadata": {"name": "ml", "labels": {"team": "ml", "kubernetes.io/metadata.name": "ml"}}},
+            Namespace("ml", {"team": "ml", "kubernetes.io/metadata.name": "ml"}),
+            id="a namespace",
+        ),
+        pytest.param(
+            "csinodes",
+            {
+                "metadata": {"name": "node-1"},
+                "spec": {
+                    "drivers": [
+                        {"name": "z.example", "nodeID": "i-1", "allocatable": {"count": 0}},
+                        {"name": "efs.csi.aws.com", "nodeID": "i-1"},
+                        {"name": "ebs.csi.aws.com", "nodeID": "i-1", "allocatable": {"count": 25}},
+                    ]
+                },
+            },
+            (AttachLimit("node-1", "ebs.csi.aws.com", 25), AttachLimit("node-1", "z.example", 0)),
+            id="a node's attach limits",
+        ),
+        pytest.param(
+            "csinodes", {"metadata": {"name": "n"}, "spec": {"drivers": None}}, (), id="a node without drivers yet"
+        ),
+        pytest.param(
             "storageclasses",
             {
                 "metadata": {"name": "x", "annotations": {"storageclass.kubernetes.io/is-default-class": "true"}},
@@ -118,7 +160,17 @@ def seen(plural: str, raw: Any) -> Seen:
                     {"matchLabelExpressions": [{"key": "rack", "values": ["7"]}]},
                 ],
             },
-            StorageClass("x", "ebs.csi.aws.com", True, True, ("a", "b")),
+            StorageClass(
+                "x",
+                "ebs.csi.aws.com",
+                True,
+                True,
+                ("a", "b"),
+                (
+                    (Requirement("topology.ebs.csi.aws.com/zone", Operator.IN, ("b", "a")),),
+                    (Requirement("rack", Operator.IN, ("7",)),),
+                ),
+            ),
             id="a storage class",
         ),
         pytest.param(
@@ -198,6 +250,12 @@ def test_an_object_is_read_whole(plural: str, raw: dict[str, Any], expected: Any
     assert found.value == expected
 
 
+def test_only_a_claim_whose_volume_is_gone_is_lost() -> None:
+    phases = ("", "Pending", "Bound", "Lost")
+
+    assert [PersistentVolumeClaim(KEY, phase=phase).is_lost for phase in phases] == [False, False, False, True]
+
+
 def test_a_budget_that_is_broken_allows_nothing_in_its_namespace() -> None:
     found = seen("poddisruptionbudgets", {"metadata": NAMED, "spec": {"minAvailable": {}}})
 
@@ -213,6 +271,12 @@ def test_a_budget_that_is_broken_allows_nothing_in_its_namespace() -> None:
         ("jobs", {"metadata": NAMED, "spec": {"parallelism": "many"}}, "Job ml/x: parallelism is 'many'"),
         ("scaledobjects", {"metadata": NAMED, "spec": {}}, "ScaledObject ml/x: spec.scaleTargetRef names no kind"),
         ("persistentvolumeclaims", {"metadata": {}}, "PersistentVolumeClaim number 1 of the list: metadata.name"),
+        (
+            "csinodes",
+            {"metadata": {"name": "n"}, "spec": {"drivers": [{"allocatable": {"count": "all"}}]}},
+            "CSINode n: count is 'all', expected a whole number",
+        ),
+        ("namespaces", {"metadata": {}}, "Namespace number 1 of the list: metadata.name is missing"),
         ("nodepools", 7, "NodePool number 1 of the list: it is 7, expected an object"),
     ],
 )
@@ -233,6 +297,7 @@ JSON = st.recursive(
                     "metadata", "spec", "status", "name", "namespace", "labels", "annotations", "selector", "replicas",
                     "matchLabels", "scaleTargetRef", "ownerReferences", "csi", "nodeAffinity", "required", "value",
                     "allowedTopologies", "renewTime", "providerID", "containers", "containerStatuses", "state",
+                    "drivers", "allocatable", "count", "affinity", "podAffinity", "topologySpreadConstraints", "ports",
                 ]
             ),
             inner,
