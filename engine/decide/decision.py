@@ -28,6 +28,7 @@ from engine.model.pod import Pod
 from engine.model.policy import Policy
 from engine.model.snapshot import Snapshot
 from engine.scheduling.problem import Solution
+from engine.scheduling.relaxed import told_of_relaxing
 from engine.scheduling.solve import solve
 
 
@@ -52,7 +53,7 @@ def decide(snapshot: Snapshot, policy: Policy, catalog: Catalog, environment: En
             return solve(problem_of(seen, pods, rules, ceilings, closed))
 
         problem = problem_of(seen, waiting, rules, ceilings, closed)
-        solution = solve(problem)
+        solution = told_of_relaxing(solve(problem), problem)
         movable = moving(fleet, brought, waiting, solution, solved)
         known = machines(brought, gone, solution.placements, movable, policy, snapshot)
         cap = environment.caps.removals

@@ -101,6 +101,7 @@ UNSCHEDULABLE_TAINT = "node.kubernetes.io/unschedulable"
 # Ours, on NodePools. Karpenter ignores annotations that it does not know, so the files stay its own.
 MIN_NODES = "nodewright.dev/min-nodes"
 OPEN_TO_ALL_PODS = "nodewright.dev/open-to-all-pods"
+MIN_VALUES_POLICY = "nodewright.dev/min-values-policy"
 LAUNCH_DEADLINE = "nodewright.dev/launch-deadline"
 REGISTRATION_DEADLINE = "nodewright.dev/registration-deadline"
 INITIALIZATION_DEADLINE = "nodewright.dev/initialization-deadline"

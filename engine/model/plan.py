@@ -25,13 +25,26 @@ class LaunchReason(str, Enum):
 
 
 @frozen
+class RelaxedMinValues:
+    """A pool's minValues of ``key`` that its pods do not allow: of ``min_values`` values ``left`` were left."""
+
+    key: str
+    min_values: int
+    left: int
+
+
+@frozen
 class Launch:
-    """One new machine. ``pods`` are those it is planned for; ``lost`` the next-best offerings, cheapest first."""
+    """One new machine. ``pods`` are those it is planned for; ``lost`` the next-best offerings, cheapest first.
+
+    ``relaxed`` is what its pool asked for and these pods left no room for, in key order.
+    """
 
     claim: Claim
     reason: LaunchReason
     pods: tuple[PodKey, ...] = ()
     lost: tuple[LostOffering, ...] = ()
+    relaxed: tuple[RelaxedMinValues, ...] = ()
 
 
 class RemovalPhase(str, Enum):

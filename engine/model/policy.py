@@ -82,6 +82,7 @@ class NodePool:
     The deadlines are our annotations: ``launch_deadline`` runs from the claim on, the other two from its launch on. For
     ``accelerator_grace`` a node that was up once may advertise fewer accelerators, as it does while their device plugin
     restarts. ``paused`` says why nothing is launched nor removed by choice; empty is not paused.
+    ``min_values_best_effort``: where a pod leaves fewer values than minValues ask, those do.
     ``pre_pull`` are images to keep on the pool's nodes, in name order. ``node_cost`` is what a node costs besides its
     price, to whoever chooses between many small ones and few large ones; it is on no bill.
     ``open_reservations``: whether its on-demand machines may run in open reservations that its class does not select.
@@ -107,6 +108,7 @@ class NodePool:
     replicas: int | None = None
     min_nodes: int = 0
     open_to_all_pods: bool = False
+    min_values_best_effort: bool = False
     launch_deadline: timedelta = timedelta(minutes=5)
     registration_deadline: timedelta = timedelta(minutes=15)
     initialization_deadline: timedelta = timedelta(minutes=30)

@@ -23,6 +23,7 @@ from engine.policy.capacity_annotations import (
 from engine.policy.fields import is_label_key
 from engine.policy.findings import ObjectFindings, did_you_mean
 from engine.policy.located import Located, Path, text_at
+from engine.policy.min_values_annotation import read_min_values_best_effort
 from engine.policy.node_pool_annotations import BRING_UP_ANNOTATIONS, read_bring_up, read_open_reservations
 from engine.policy.node_pool_schema import NodeClassRefPart, NodePoolPart, NodePoolSpecPart, TaintPart
 from engine.policy.pool_spellings import NOT_KARPENTERS, modernise_node_pool
@@ -80,6 +81,7 @@ def read_node_pool(findings: ObjectFindings, version: str, environment: Environm
         open_reservations=read_open_reservations(part.metadata.annotations, findings),
         min_nodes=_min_nodes(part.metadata.annotations, findings),
         open_to_all_pods=_open_to_all_pods(part.metadata.annotations, findings),
+        min_values_best_effort=read_min_values_best_effort(part.metadata.annotations, findings),
         launch_deadline=bring_up.launch_deadline,
         registration_deadline=bring_up.registration_deadline,
         initialization_deadline=bring_up.initialization_deadline,
@@ -193,7 +195,14 @@ def _open_to_all_pods(annotations: dict[str, str], findings: ObjectFindings) -> 
 
 
 def _check_annotations(annotations: dict[str, str], findings: ObjectFindings) -> None:
-    known = (labels.MIN_NODES, labels.OPEN_TO_ALL_PODS, labels.PRE_PULL, *BRING_UP_ANNOTATIONS, *CAPACITY_ANNOTATIONS)
+    known = (
+        labels.MIN_NODES,
+        labels.OPEN_TO_ALL_PODS,
+        labels.MIN_VALUES_POLICY,
+        labels.PRE_PULL,
+        *BRING_UP_ANNOTATIONS,
+        *CAPACITY_ANNOTATIONS,
+    )
     for key in annotations:
         if key.startswith(_OURS) and key not in known:
             message = f"{key} is no annotation that Nodewright knows"

@@ -13,6 +13,7 @@ from engine.model.duration import format_duration
 from engine.model.money import total
 from engine.model.plan import Kept, Launch, LaunchReason, Plan, Removal, RemovalPhase
 from engine.model.stay import BelowConsolidateAfter, InUse
+from engine.report.relaxed_words import relaxed_lines
 from engine.report.tables import Rows, examples, heading, in_table, indented, table, zones_in_short
 from engine.report.words import counted, next_best_words, signed, stay_words
 
@@ -27,6 +28,7 @@ def launches_section(plan: Plan, region: str, *, details: bool) -> Iterator[Rend
     cost = total(launch.claim.usd_per_hour for launch in plan.launches)
     yield heading(f"Launch {counted(len(plan.launches), 'node')}", signed(cost))
     yield indented(_launch_table(plan.launches, region))
+    yield from (indented(Text(line, style="dim")) for line in relaxed_lines(plan.launches))
     if details:
         yield indented(_launched_one_by_one(plan.launches))
 

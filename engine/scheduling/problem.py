@@ -11,7 +11,7 @@ from engine.model.constraint import Taint
 from engine.model.environment import Caps
 from engine.model.ledger import Unavailable
 from engine.model.money import FREE, UsdPerHour
-from engine.model.plan import BaseShortfall, LimitUse, Placement, Unplaced
+from engine.model.plan import BaseShortfall, LimitUse, Placement, RelaxedMinValues, Unplaced
 from engine.model.pod import DaemonSet, Pod, PodKey
 from engine.model.policy import NodePool
 from engine.model.quantity import Resources
@@ -144,6 +144,7 @@ class NewNode:
     for_base_capacity: bool = False
     lost: tuple[LostOffering, ...] = ()
     labels: Mapping[str, str] = field(factory=dict)
+    relaxed: tuple[RelaxedMinValues, ...] = ()
 
 
 @frozen
