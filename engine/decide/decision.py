@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from attrs import evolve
 
+from engine.decide.beyond_pools import BeyondPools
 from engine.decide.budgets_asked import budget_rules
 from engine.decide.ceilings import Ceilings
 from engine.decide.departures import departures, machines
@@ -46,7 +47,7 @@ def decide(snapshot: Snapshot, policy: Policy, catalog: Catalog, environment: En
     ceilings = Ceilings(fleet, gone, owed, policy, environment)
     budgets = budget_rules(fleet, policy, environment, snapshot)
     waiting, published = fleet.waiting_pods, snapshot.document
-    unmountable = seen.volumes.mounting(waiting).refused
+    mounting = seen.volumes.mounting(waiting)
 
     def draft(closed: Closed) -> Plan:
         def solved(pods: tuple[Pod, ...]) -> Solution:
@@ -74,7 +75,7 @@ def decide(snapshot: Snapshot, policy: Policy, catalog: Catalog, environment: En
             kept=leaving.kept,
             placements=tuple(sorted(solution.placements, key=lambda each: each.pod)),
             unplaced=tuple(
-                sorted((*rules.told(answers.unplaced, waiting), *unmountable), key=lambda each: each.pod)
+                sorted((*rules.told(answers.unplaced, waiting), *mounting.refused), key=lambda each: each.pod)
             ),
             base_shortfalls=tuple(sorted(answers.base_shortfalls, key=lambda each: each.node_pool)),
             limits=tuple(sorted(answers.limits, key=_limit_order)),
@@ -95,7 +96,8 @@ def decide(snapshot: Snapshot, policy: Policy, catalog: Catalog, environment: En
     closed_pools = every if guard.closes_launches else ceilings.closed_pools
     owed = owed_with(owed, (each for each in plan.removals if each.record.claim not in gone), snapshot.taken_at)
     owed = next_owed(owed, plan.launches, closed_pools, snapshot.taken_at)
-    return sealed(evolve(plan, ledger=evolve(plan.ledger, owed=owed)), published)
+    unplaced = BeyondPools(seen).told(plan.unplaced, mounting.pods)
+    return sealed(evolve(plan, unplaced=unplaced, ledger=evolve(plan.ledger, owed=owed)), published)
 
 
 def _limit_order(use: LimitUse) -> tuple[str, str, str, str]:
