@@ -18,6 +18,6 @@ def read_min_values_best_effort(annotations: Mapping[str, str], findings: Object
     text = annotations.get(labels.MIN_VALUES_POLICY, _STRICT)
     if text not in (_STRICT, _BEST_EFFORT):
         message = f"{labels.MIN_VALUES_POLICY} is {text[:40]!r}; it says whether minValues may be relaxed for a pod"
-        hint = did_you_mean(text, (_STRICT, _BEST_EFFORT)) or f"write {_STRICT} or {_BEST_EFFORT}"
+        hint = did_you_mean(text, (_STRICT, _BEST_EFFORT))
         findings.error(("metadata", "annotations", labels.MIN_VALUES_POLICY), "bad-annotation", message, hint)
     return text == _BEST_EFFORT

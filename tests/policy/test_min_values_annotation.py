@@ -23,4 +23,4 @@ def test_another_word_is_told_with_the_two_that_there_are() -> None:
     assert found.position is not None
     assert found.position.line == edited.line
     assert "'Relaxed'" in found.message
-    assert found.hint == "write Strict or BestEffort"
+    assert found.hint == "it is one of BestEffort, Strict"
