@@ -44,6 +44,11 @@ class Demand:
         keys = frozenset(requirement.key for term in (*own, *terms) for requirement in term)
         return cls(terms=terms, tolerations=placing.tolerations, keys=keys, own_terms=own)
 
+    @property
+    def own(self) -> Demand:
+        """What the pod demands by itself, its volumes apart."""
+        return self if self.terms == self.own_terms else evolve(self, terms=self.own_terms)
+
     def admits(self, labels: Mapping[str, str]) -> bool:
         """Whether a node with these labels, under their present names, meets the selector and any of the terms."""
         return any(all(each.admits(labels.get(each.key)) for each in term) for term in self.terms)
