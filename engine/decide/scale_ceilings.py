@@ -205,7 +205,8 @@ def _reach(workload: ScaledWorkload, market: Market, states: Mapping[str, PoolSt
 
 def _pods(workload: ScaledWorkload, count: int) -> list[Pod]:
     """Replicas that nothing but requests, selectors, affinity and taints keeps from a node."""
-    placing = evolve(workload.pod, unsupported=())
+    asked = workload.pod
+    placing = Placing(asked.requests, asked.node_selector, asked.affinity_terms, asked.tolerations)
     name = f"{workload.kind}-{workload.key.name}"
     return [
         Pod(PodKey(workload.key.namespace, f"{name}-{number:06}"), placing, created_at=_ANY_MOMENT)

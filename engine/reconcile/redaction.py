@@ -8,15 +8,15 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Mapping
+from collections.abc import Hashable, Iterable, Mapping
 
 from attrs import evolve
 
-from engine.model.constraint import Requirement
+from engine.model.constraint import LabelSelector, PodTerm, Requirement
 from engine.model.document import DesiredDocument, LaunchTemplate, node_sets
-from engine.model.pod import Owner, Pod, PodKey
+from engine.model.pod import Owner, Placing, Pod, PodKey
 from engine.model.snapshot import ObjectProblem, Snapshot
-from engine.model.workload import ObjectKey, PodDisruptionBudget, Workload
+from engine.model.workload import Namespace, ObjectKey, PodDisruptionBudget, Workload
 
 # Twelve digits by themselves: in an ARN, and before a registry's host.
 _ACCOUNT = re.compile(r"(?<!\d)\d{12}(?!\d)")
@@ -71,27 +71,66 @@ def _without_account(text: str) -> str:
 
 
 def redacted(snapshot: Snapshot) -> Snapshot:
-    """Names, namespaces, labels, images and owners become digests, uids and annotations go.
+    """Names, namespaces, labels, images, owners and classes become digests, uids and annotations go.
 
-    Equality of what was alike is kept, so budgets still select their pods and volumes still have their claims.
+    Equality of what was alike is kept, so budgets, spread and affinity still select their pods and volumes still have
+    their claims. Nodes keep their names and labels.
     """
     return evolve(
         snapshot,
-        pods=tuple(_pod(pod) for pod in snapshot.pods),
+        pods=_pods(snapshot.pods),
         workload=_workload(snapshot.workload),
         ledger=evolve(snapshot.ledger, planned=_planned(snapshot.ledger.planned)),
         problems=tuple(_problem(problem) for problem in snapshot.problems),
     )
 
 
-def _pod(pod: Pod) -> Pod:
+def _pods(pods: Iterable[Pod]) -> tuple[Pod, ...]:
+    placings: dict[Hashable, Placing] = {}
+    shown = []
+    for pod in pods:
+        content = pod.placing.content
+        if content not in placings:
+            placings[content] = _placing(pod.placing)
+        shown.append(_pod(pod, placings[content]))
+    return tuple(shown)
+
+
+def _pod(pod: Pod, placing: Placing) -> Pod:
     return evolve(
         pod,
+        placing=placing,
+        priority_class=_pseudonym(pod.priority_class),
         key=PodKey(namespace=_pseudonym(pod.key.namespace), name=_pseudonym(pod.key.name)),
         owner=Owner(kind=pod.owner.kind, name=_pseudonym(pod.owner.name)) if pod.owner else None,
-        labels={_pseudonym(key): _pseudonym(value) for key, value in pod.labels.items()},
+        labels=_labels(pod.labels),
         images=tuple(map(_pseudonym, pod.images)),
         uid="",
+    )
+
+
+def _placing(placing: Placing) -> Placing:
+    """Node labels and the domains that they make are shown, as on the nodes."""
+    return evolve(
+        placing,
+        spreads=tuple(evolve(each, selector=_selector(each.selector)) for each in placing.spreads),
+        pod_affinity=_terms(placing.pod_affinity),
+        pod_anti_affinity=_terms(placing.pod_anti_affinity),
+        preferred_pod_affinity=_terms(placing.preferred_pod_affinity),
+        preferred_pod_anti_affinity=_terms(placing.preferred_pod_anti_affinity),
+        volume_claims=tuple(map(_pseudonym, placing.volume_claims)),
+    )
+
+
+def _terms(terms: Iterable[PodTerm]) -> tuple[PodTerm, ...]:
+    return tuple(
+        evolve(
+            term,
+            selector=_selector(term.selector),
+            namespaces=tuple(map(_pseudonym, term.namespaces)),
+            namespace_selector=_selector(term.namespace_selector),
+        )
+        for term in terms
     )
 
 
@@ -130,12 +169,21 @@ def _workload(workload: Workload) -> Workload:
         autoscalers=tuple(
             evolve(each, key=_key(each.key), target=_of_kind(each.target)) for each in workload.autoscalers
         ),
+        namespaces=tuple(Namespace(_pseudonym(each.name), _labels(each.labels)) for each in workload.namespaces),
+        attach_limits=workload.attach_limits,
     )
 
 
 def _budget(budget: PodDisruptionBudget) -> PodDisruptionBudget:
-    selector = None if budget.selector is None else tuple(_requirement(each) for each in budget.selector)
-    return evolve(budget, key=_key(budget.key), selector=selector)
+    return evolve(budget, key=_key(budget.key), selector=_selector(budget.selector))
+
+
+def _labels(labels: Mapping[str, str]) -> Mapping[str, str]:
+    return {_pseudonym(key): _pseudonym(value) for key, value in labels.items()}
+
+
+def _selector(selector: LabelSelector) -> LabelSelector:
+    return None if selector is None else tuple(_requirement(each) for each in selector)
 
 
 def _requirement(requirement: Requirement) -> Requirement:

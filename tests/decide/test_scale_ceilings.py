@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Mapping
+from typing import Any
 
 import pytest
 from attrs import evolve
@@ -19,6 +20,7 @@ from engine.decide.scale_ceilings import (
     PoolHold,
 )
 from engine.model import labels as keys
+from engine.model.constraint import HostPort, PodTerm, TopologySpread
 from engine.model.environment import Caps
 from engine.model.ledger import Ledger
 from engine.model.money import UsdPerHour
@@ -160,10 +162,21 @@ def test_daemons_take_their_room_before_replicas_are_counted() -> None:
     assert only(FakeScaling, judged([workload], pool, daemon_sets=[daemon_set(cpu="5")])).held == 6
 
 
-def test_constraints_that_cannot_be_placed_yet_do_not_make_a_ceiling_look_lower() -> None:
-    spread = pod(gpu=1, unsupported=("topology spread (DoNotSchedule)",))
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {"unsupported": ("resource claims",)},
+        {"host_ports": (HostPort(80),)},
+        {"spreads": (TopologySpread(keys.ZONE, 1, ()),)},
+        {"pod_anti_affinity": (PodTerm(keys.ZONE, (), namespace_selector=()),)},
+        {"volume_claims": ("models",)},
+    ],
+)
+def test_what_ties_pods_to_more_than_a_node_does_not_make_a_ceiling_look_lower(asked: dict[str, Any]) -> None:
+    plain = pod(gpu=1)
+    tied = evolve(plain, placing=evolve(plain.placing, **asked))
 
-    assert judged([scaled("llm", 16, spread)], limited("gpu", {"nvidia.com/gpu": 16})) == ()
+    assert judged([scaled("llm", 16, tied)], limited("gpu", {"nvidia.com/gpu": 16})) == ()
 
 
 def test_pods_that_want_a_node_outside_of_every_pool_are_not_judged() -> None:

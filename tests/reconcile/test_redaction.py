@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from attrs import evolve
 
 from engine.decide import decide
+from engine.model import labels as keys
 from engine.model.canonical import canonical_json, from_json
+from engine.model.constraint import LabelSelector, PodTerm, TopologySpread
 from engine.model.ledger import Ledger
 from engine.model.snapshot import ObjectProblem, Snapshot
 from engine.model.workload import (
+    AttachLimit,
     Autoscaler,
+    Namespace,
     ObjectKey,
     PersistentVolumeClaim,
     PodDisruptionBudget,
@@ -26,7 +32,25 @@ SECRET = "falcon"
 
 def a_snapshot_full_of_names() -> Snapshot:
     key = ObjectKey(SECRET, f"{SECRET}-1")
-    named = evolve(pod(f"{SECRET}-pod", namespace=SECRET), labels={SECRET: SECRET}, images=(f"{SECRET}:1",), uid=SECRET)
+    plain = pod(f"{SECRET}-pod", namespace=SECRET)
+    selector = (requirement(SECRET, "In", SECRET),)
+    term = PodTerm(keys.ZONE, selector, namespaces=(SECRET,), namespace_selector=selector)
+    named = evolve(
+        plain,
+        labels={SECRET: SECRET},
+        images=(f"{SECRET}:1",),
+        uid=SECRET,
+        priority_class=SECRET,
+        placing=evolve(
+            plain.placing,
+            spreads=(TopologySpread(keys.ZONE, 1, selector),),
+            pod_affinity=(term,),
+            pod_anti_affinity=(term,),
+            preferred_pod_affinity=(term,),
+            preferred_pod_anti_affinity=(term,),
+            volume_claims=(f"{SECRET}-1",),
+        ),
+    )
     return Snapshot(
         "prod",
         NOON,
@@ -39,6 +63,8 @@ def a_snapshot_full_of_names() -> Snapshot:
             priority_classes=(PriorityClass(SECRET, annotations={SECRET: SECRET}),),
             owners=(WorkloadOwner("ReplicaSet", key, 3, f"Deployment/{SECRET}"),),
             autoscalers=(Autoscaler("HorizontalPodAutoscaler", key, f"Deployment/{SECRET}", 1, 4),),
+            namespaces=(Namespace(SECRET, {SECRET: SECRET}),),
+            attach_limits=(AttachLimit("node-1", "ebs.csi.aws.com", 25),),
         ),
     )
 
@@ -57,6 +83,43 @@ def test_what_was_alike_stays_alike() -> None:
     assert shown.labels == {required.key: required.values[0]}
     assert budget.key.namespace == shown.key.namespace
     assert snapshot.ledger.planned == {str(shown.key): "gpu-1"}
+
+
+def test_selectors_of_spread_and_affinity_still_find_their_pods_namespaces_and_claims() -> None:
+    snapshot = redacted(a_snapshot_full_of_names())
+    [shown], placing, workload = snapshot.pods, snapshot.pods[0].placing, snapshot.workload
+    [namespace], [claim], [priorities] = workload.namespaces, workload.volume_claims, workload.priority_classes
+
+    def selects(selector: LabelSelector, labels: Mapping[str, str]) -> bool:
+        return bool(selector) and all(each.admits(labels.get(each.key)) for each in selector or ())
+
+    assert selects(placing.spreads[0].selector, shown.labels)
+    terms = (
+        *placing.pod_affinity,
+        *placing.pod_anti_affinity,
+        *placing.preferred_pod_affinity,
+        *placing.preferred_pod_anti_affinity,
+    )
+    assert len(terms) == 4
+    for term in terms:
+        assert selects(term.selector, shown.labels)
+        assert term.namespaces == (namespace.name,) == (shown.key.namespace,)
+        assert selects(term.namespace_selector, namespace.labels)
+        assert term.key == keys.ZONE
+    assert placing.volume_claims == (claim.key.name,)
+    assert shown.priority_class == priorities.name
+    assert workload.attach_limits == a_snapshot_full_of_names().workload.attach_limits
+
+
+def test_selectors_of_everything_and_of_nothing_stay_what_they_are() -> None:
+    plain = pod()
+    terms = (PodTerm(keys.ZONE, (), namespace_selector=()), PodTerm(keys.ZONE, None, namespaces=("default",)))
+    asking = evolve(plain, placing=evolve(plain.placing, pod_affinity=terms))
+
+    [shown] = redacted(Snapshot("prod", NOON, pods=(asking,))).pods
+
+    found = [(each.selector, each.namespace_selector) for each in shown.placing.pod_affinity]
+    assert found == [((), ()), (None, None)]
 
 
 def test_kinds_and_counts_stay() -> None:

@@ -162,6 +162,34 @@ def test_a_pod_that_found_no_node_says_why_as_kube_scheduler_does(cluster_of: Gr
     assert words["does-not-tolerate"]["message"] == "0/2 nodes are available: 2 node(s) had untolerated taint(s)."
 
 
+@pytest.mark.parametrize(
+    ("spec", "name"),
+    [
+        (
+            {"topologySpreadConstraints": [{"topologyKey": "z", "maxSkew": 1, "whenUnsatisfiable": "DoNotSchedule"}]},
+            "topology spread (DoNotSchedule)",
+        ),
+        (
+            {"affinity": {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [{"topologyKey": "z"}]}}},
+            "required pod affinity",
+        ),
+        ({"volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "v"}}]}, "persistent volumes"),
+        ({"resourceClaims": [{"name": "c"}]}, "resource claims"),
+    ],
+)
+def test_a_pod_that_asks_for_more_than_the_simulated_scheduler_knows_is_bound_nowhere_and_told_why(
+    cluster_of: Grown, spec: dict[str, Any], name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("engine.observe.pod_decoder.NOT_PLACED_YET", frozenset())
+    cluster = cluster_of(pod_object(gpu=1, **spec), pod_object("plain", gpu=1))
+    cluster.advance([machine(1), machine(2)])
+
+    told = {pod["metadata"]["name"]: pod["status"].get("conditions", [{}])[0] for pod in cluster.read().pods}
+
+    assert told["web-1"]["message"] == f"the simulated scheduler does not place {name}"
+    assert "message" not in told["plain"]
+
+
 def test_a_node_never_holds_more_than_it_has(cluster_of: Grown) -> None:
     cluster = cluster_of(*(pod_object(f"web-{number}", gpu=1) for number in range(5)), DAEMON_SET)
     cluster.advance([machine(number) for number in (1, 2, 3)])
