@@ -6,11 +6,11 @@ show stays.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from attrs import evolve
 
-from engine.catalog.ledger import pruned, with_bring_up, with_failed_bring_up, with_launch, with_refusal
+from engine.catalog.ledger import names, pruned, with_bring_up, with_failed_bring_up, with_launch, with_refusal
 from engine.decide.bring_up import BringUp
 from engine.decide.fleet import Fleet, Sighting
 from engine.model.catalog import Offering
@@ -62,6 +62,18 @@ def lessons(fleet: Fleet, lost: tuple[Removal, ...], brought: Mapping[str, Bring
             claim = claims[outcome.claim]
             ledger = with_refusal(ledger, offering_key(claim), outcome.code, snapshot.taken_at, claim.node_class)
     return pruned(ledger, snapshot.taken_at)
+
+
+def under_way(fleet: Fleet, gone: Iterable[str], brought: Mapping[str, BringUp]) -> frozenset[str]:
+    """All that a launch whose answer is still out puts to the proof, by the ledger's names: it is tried, and nothing
+    more of it while it is on probation."""
+    answered = frozenset(gone)
+    asked = (
+        sighting.claim
+        for sighting in fleet.sightings
+        if sighting.instance is None and sighting.claim.name not in answered and brought[sighting.claim.name].is_coming
+    )
+    return frozenset(name for claim in asked for name in names(offering_key(claim), claim.node_class))
 
 
 def _without(bring_ups: Mapping[str, FailedBringUps], node_pool: str) -> Mapping[str, FailedBringUps]:

@@ -12,9 +12,9 @@ from functools import cached_property
 
 from attrs import frozen
 
-from engine.decide.options import Market, admitted
+from engine.decide.options import admitted
 from engine.decide.pools import pool_states
-from engine.decide.question import Seen
+from engine.decide.question import Seen, market_of
 from engine.decide.requirement_rules import eligibility
 from engine.model import labels as keys
 from engine.model.constraint import Requirement
@@ -68,7 +68,7 @@ class Offered:
 
     def __init__(self, seen: Seen, pods: Sequence[Pod]) -> None:
         self._seen = seen
-        self._market = Market(seen.catalog, seen.environment, seen.snapshot, seen.learned)
+        self._market = market_of(seen)
         self.states = pool_states(
             seen.fleet,
             seen.brought,

@@ -57,7 +57,17 @@ _REFUSED: dict[tuple[str, str], tuple[tuple[NodeOption, ...], Mapping[int, Stand
 class Market:
     """The offerings of one environment at one moment; remembers shapes and prices that several pools share."""
 
-    def __init__(self, catalog: Catalog, environment: Environment, snapshot: Snapshot, ledger: Ledger) -> None:
+    def __init__(
+        self,
+        catalog: Catalog,
+        environment: Environment,
+        snapshot: Snapshot,
+        ledger: Ledger,
+        under_way: Set[str] = frozenset(),
+    ) -> None:
+        """``under_way`` names, as the ledger does, all that a launch without an answer yet is of: what is on probation
+        is not tried twice at once."""
+        self._under_way = under_way
         self._catalog = catalog
         self._environment = environment
         self._cloud = snapshot.cloud
@@ -135,7 +145,7 @@ class Market:
         """The very same options while the ledger says the same of them, so that what was worked out about them stays
         good."""
         stands = (standing(self._ledger, each.offering, node_class.name, self._now) for each in options)
-        refused = {index: each for index, each in enumerate(stands) if each is not None}
+        refused = {index: self._while_tried(each) for index, each in enumerate(stands) if each is not None}
         if not refused:
             return options
         known = _REFUSED.get((self._environment.name, pool.name))
@@ -146,6 +156,9 @@ class Market:
             known = (options, refused, told)
             _REFUSED[self._environment.name, pool.name] = known
         return known[2]
+
+    def _while_tried(self, stands: Standing) -> Standing:
+        return evolve(stands, barred=True, probes=()) if self._under_way & frozenset(stands.probes) else stands
 
     def unsold(self, pool: NodePool) -> tuple[InstanceType, ...]:
         """The types that the pool permits; asked when none of them is offered where the pool may buy."""

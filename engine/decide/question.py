@@ -14,7 +14,7 @@ from engine.decide.fleet import Fleet, match
 from engine.decide.guarding import Closed
 from engine.decide.held_nodes import as_if_open
 from engine.decide.holding import owed_with
-from engine.decide.losses import lessons, losses
+from engine.decide.losses import lessons, losses, under_way
 from engine.decide.nominations import reservations
 from engine.decide.options import Market
 from engine.decide.pools import pool_states, standing_nodes
@@ -61,6 +61,12 @@ def see(snapshot: Snapshot, policy: Policy, catalog: Catalog, environment: Envir
     return Seen(fleet, brought, lost, gone, learned, owed, snapshot, policy, catalog, environment, Volumes(snapshot))
 
 
+def market_of(seen: Seen) -> Market:
+    """What can be bought now, with what was refused lately and what is being tried."""
+    tried = under_way(seen.fleet, seen.gone, seen.brought)
+    return Market(seen.catalog, seen.environment, seen.snapshot, seen.learned, tried)
+
+
 def problem_of(
     seen: Seen, waiting: tuple[Pod, ...], rules: RequirementRules, ceilings: Ceilings, closed: Closed
 ) -> Problem:
@@ -71,7 +77,7 @@ def problem_of(
     fleet, brought, gone, learned, snapshot = seen.fleet, seen.brought, seen.gone, seen.learned, seen.snapshot
     standing = standing_nodes(fleet, gone, brought)
     wanted = bool(waiting) or any(standing.get(pool.name, 0) < pool.base_nodes for pool in seen.policy.node_pools)
-    market = Market(seen.catalog, seen.environment, snapshot, learned)
+    market = market_of(seen)
     coming = ComingLabels(seen.policy, seen.catalog, learned, snapshot.taken_at)
     existing = existing_nodes(fleet, brought, gone, snapshot, seen.catalog, coming) if wanted else ()
     mounting = seen.volumes.mounting(waiting)

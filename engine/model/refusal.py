@@ -126,13 +126,18 @@ class CapReached:
 
 @frozen
 class OfferingsUnavailable:
-    """Every offering that would do has refused a launch lately; the first comes back at ``until``."""
+    """Every offering that would do has refused a launch lately; the first comes back at ``until``. Where that is past,
+    one launch of it is being tried.
+
+    ``quota`` names the quota of the account that was used up, in Service Quotas; empty where that was not the reason.
+    """
 
     code: ClassVar[str] = "offerings-unavailable"
     offerings: int
     until: datetime
     refusals: int
     last_code: str
+    quota: str = ""
 
 
 @frozen

@@ -28,7 +28,7 @@ from engine.model.stay import (
     RuleKeeps,
     SeveralNodes,
 )
-from engine.report.words import counted, refusal_words, stay_words
+from engine.report.words import counted, quota_words, refusal_words, stay_words
 
 _REASON_BY_CODE: Mapping[str, EventReason] = {
     "taint-not-tolerated": EventReason.NO_COMPATIBLE_INSTANCE_TYPES,
@@ -263,8 +263,9 @@ def _leaving(removal: Removal) -> str:
 def _lasting(refusal: Refusal, now: datetime) -> str:
     """A refusal's words with a moment in place of the time that is left: that would differ in each pass."""
     match refusal:
-        case OfferingsUnavailable(offerings=offerings, until=until, last_code=code):
-            return f"{counted(offerings, 'offering')} out after {code}, the first until {_clock(until)}"
+        case OfferingsUnavailable(offerings=offerings, until=until, last_code=code, quota=quota):
+            out = counted(offerings, "offering")
+            return f"{out} out after {code}{quota_words(quota)}, the first until {_clock(until)}"
         case BringUpsFailed(failures=failures, until=until):
             again = f"the next try at {_clock(until)}"
             return f"{counted(failures, 'machine')} in a row did not come up in time; {again}"

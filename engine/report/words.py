@@ -311,7 +311,12 @@ def _guardrail_blocks(refusal: GuardrailBlocks) -> str:
 
 def _offerings_unavailable(refusal: OfferingsUnavailable, now: datetime) -> str:
     times = "once" if refusal.refusals == 1 else f"{refusal.refusals} times"
-    back = format_duration(refusal.until - now)
-    return (
-        f"{counted(refusal.offerings, 'offering')} out: refused {times} with {refusal.last_code}; first back in {back}"
-    )
+    out, refused = counted(refusal.offerings, "offering"), f"refused {times} with {refusal.last_code}"
+    is_over = refusal.until <= now
+    back = "one launch is being tried" if is_over else f"first back in {format_duration(refusal.until - now)}"
+    return f"{out} out: {refused}{quota_words(refusal.quota)}; {back}"
+
+
+def quota_words(quota: str) -> str:
+    """What to do about a quota of the account, to be put after what it refused; empty for none."""
+    return f", the account's quota {quota!r} is used up (ask AWS to raise it in Service Quotas)" if quota else ""

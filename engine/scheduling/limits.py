@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Sequence
 
 from engine.model.environment import Caps
 from engine.model.money import UsdPerHour
@@ -34,12 +35,23 @@ class Headroom:
         }
         self._under = dict.fromkeys(self._of_pools, 0)
         self._planned = dict.fromkeys(self._pools, NOTHING)
+        # Of what is on probation one launch is tried in a pass.
+        self._tried: Counter[str] = Counter()
         self._caps = caps
         self._launches = 0
         self._added_micros = 0
 
-    def nodes_within_limits(self, pool: str, capacity: Resources, price: UsdPerHour) -> int:
-        """How many nodes of this capacity and price the pool's limits and ceilings still admit."""
+    def may_try(self, probes: Iterable[str]) -> bool:
+        """Whether none of what is on probation is tried by this plan already."""
+        return not any(self._tried[probe] for probe in probes)
+
+    def nodes_within_limits(self, pool: str, capacity: Resources, price: UsdPerHour, probes: Sequence[str] = ()) -> int:
+        """How many nodes of this capacity and price the pool's limits and ceilings still admit; no more than one where
+        something is probed by it."""
+        admitted = self._nodes_within_limits(pool, capacity, price)
+        return min(admitted, int(self.may_try(probes))) if probes else admitted
+
+    def _nodes_within_limits(self, pool: str, capacity: Resources, price: UsdPerHour) -> int:
         state, planned = self._pools[pool], self._planned[pool]
         admitted = UNLIMITED if state.one_by_one is None else max(0, 1 - planned.amount(NODES))
         for resource, limit in state.limits.items():
@@ -64,16 +76,18 @@ class Headroom:
         money = max(0, self._caps.added_usd_per_hour.micros - self._added_micros)
         return min(launches, money // price.micros)
 
-    def take(self, pool: str, capacity: Resources, price: UsdPerHour) -> None:
+    def take(self, pool: str, capacity: Resources, price: UsdPerHour, probes: Iterable[str] = ()) -> None:
         """Counts one node."""
+        self._tried.update(probes)
         self._planned[pool] = self._planned[pool] + capacity
         for ceiling in self._ceilings[pool]:
             self._under[ceiling] += ceiling.of_node(capacity, price)
         self._launches += 1
         self._added_micros += price.micros
 
-    def give_back(self, pool: str, capacity: Resources, price: UsdPerHour) -> None:
+    def give_back(self, pool: str, capacity: Resources, price: UsdPerHour, probes: Iterable[str] = ()) -> None:
         """Takes one node off again."""
+        self._tried.subtract(probes)
         self._planned[pool] = self._planned[pool] - capacity
         for ceiling in self._ceilings[pool]:
             self._under[ceiling] -= ceiling.of_node(capacity, price)

@@ -112,7 +112,7 @@ class NewNodes:
         return sorted(within, key=lambda each: each.cost(admitted[each], each.pods_per_node))
 
     def _within_limits(self, kind: Kind) -> int:
-        return self._headroom.nodes_within_limits(kind.pool, kind.capacity, kind.usd_per_hour or FREE)
+        return self._headroom.nodes_within_limits(kind.pool, kind.capacity, kind.usd_per_hour or FREE, kind.probes)
 
     def _open(
         self,
@@ -124,7 +124,7 @@ class NewNodes:
     ) -> Opened:
         # Zones cost the same here, so the one with the fewest nodes takes it.
         option = min(options, key=lambda each: world.zone_order(kind.pool, each.offering.zone, with_empty=for_base))
-        self._headroom.take(kind.pool, kind.capacity, kind.usd_per_hour or FREE)
+        self._headroom.take(kind.pool, kind.capacity, kind.usd_per_hour or FREE, kind.probes)
         opened = Opened(self._next_member, kind, option, for_base, lost)
         self.opened[opened.member] = opened
         self._next_member += 1
@@ -132,7 +132,8 @@ class NewNodes:
 
     def _close(self, opened: Opened) -> None:
         del self.opened[opened.member]
-        self._headroom.give_back(opened.kind.pool, opened.kind.capacity, opened.kind.usd_per_hour or FREE)
+        kind = opened.kind
+        self._headroom.give_back(kind.pool, kind.capacity, kind.usd_per_hour or FREE, kind.probes)
 
     def _settle(
         self, opened: Opened, world: World, pods: Sequence[PodKey] = (), pod_class: PodClass | None = None

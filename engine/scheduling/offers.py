@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from attrs import field, frozen
 
@@ -22,17 +22,18 @@ _ONE_NODE = Resources({NODES: 1})
 
 # Custom labels that were left to choose, in name order.
 AddedLabels = tuple[tuple[str, str], ...]
-# Type, capacity type, price, capacity, room, overhead, added labels.
-_Content = tuple[str, str, UsdPerHour | None, Resources, Resources, Resources, AddedLabels]
+# Type, capacity type, price, capacity, room, overhead, added labels, probes.
+_Content = tuple[str, str, UsdPerHour | None, Resources, Resources, Resources, AddedLabels, tuple[str, ...]]
 
 
 @frozen(eq=False)
 class Kind:
-    """Options of one pool that differ in nothing but the zone.
+    """Options of one pool that differ in nothing but the zone; those on probation are apart from the others.
 
     ``capacity`` is what counts against limits, one ``nodes`` included; ``room`` is allocatable less daemons, which
     take ``overhead``. ``added_labels`` are the pool's custom labels that were left to choose. ``buyable`` are the
-    options that have a price and refused no launch lately. ``order`` decides where prices are equal.
+    options that have a price and refused no launch lately, or may be tried again: then, for each of the ``probes``, one
+    launch. ``order`` decides where prices are equal.
     """
 
     pool: str
@@ -44,6 +45,7 @@ class Kind:
     overhead: Resources
     added_labels: AddedLabels
     options: tuple[NodeOption, ...]
+    probes: tuple[str, ...] = ()
     buyable: tuple[NodeOption, ...] = field(init=False)
     order: tuple[object, ...] = field(init=False)
 
@@ -54,7 +56,7 @@ class Kind:
     @order.default
     def _fewest_accelerators_then_names(self) -> tuple[object, ...]:
         devices = sum(self.instance_type.accelerators.values())
-        return devices, self.pool, self.instance_type.name, self.capacity_type, self.added_labels
+        return devices, self.pool, self.instance_type.name, self.capacity_type, self.added_labels, self.probes
 
     @property
     def type_at(self) -> TypeAt:
@@ -186,18 +188,15 @@ class PoolOffers:
         return self.permitted(_NO_DEMAND)
 
     def too_few_values(self, kinds: Iterable[Kind]) -> tuple[str, int, frozenset[str]] | None:
-        """The first key of which these kinds show fewer values than the pool insists on, and the values."""
-        return None if self.state.pool.min_values_best_effort else next(self.lacking_values(kinds), None)
-
-    def lacking_values(self, kinds: Iterable[Kind]) -> Iterator[tuple[str, int, frozenset[str]]]:
-        """Each key of which these kinds show fewer values than the pool's minValues ask, and the values."""
+        """The first key of which these kinds show fewer values than the pool's minValues ask, and the values."""
         if not self.min_values:
-            return
+            return None
         shown = [{**option.labels_once_up, **dict(kind.added_labels)} for kind in kinds for option in kind.options]
         for key, least in self.min_values.items():
             values = frozenset(labels[key] for labels in shown if key in labels)
             if len(values) < least:
-                yield key, least, values
+                return key, least, values
+        return None
 
     def offered_values(self, key: str) -> ValueSet:
         """What the pool's nodes may have under a key: of its options' labels, or of its own custom requirement."""
@@ -243,7 +242,8 @@ class PoolOffers:
             room = rooms.setdefault(room, room)
             price, capacity = option.usd_per_hour, option.capacity
             offering = option.offering
-            content = (offering.instance_type, offering.capacity_type, price, capacity, room, overhead, added)
+            name = (offering.instance_type, offering.capacity_type)
+            content = (*name, price, capacity, room, overhead, added, option.probes)
             groups.setdefault(content, []).append(option)
         return tuple(
             Kind(
@@ -256,8 +256,9 @@ class PoolOffers:
                 overhead=overhead,
                 added_labels=added,
                 options=tuple(options),
+                probes=probes,
             )
-            for (_, capacity_type, price, capacity, room, overhead, added), options in groups.items()
+            for (_, capacity_type, price, capacity, room, overhead, added, probes), options in groups.items()
         )
 
 

@@ -262,10 +262,11 @@ def _not_launched(
     if pool.state.not_ready is not None:
         return pool.state.not_ready
     buyable = [kind for kind in fitting if kind.usd_per_hour is not None and kind.buyable]
+    buyable = [kind for kind in buyable if headroom.may_try(kind.probes)]
     if not buyable:
         return _no_offering(fitting, unavailable)
     limit = headroom.limit_in_the_way(pool.name, _as_counted(buyable)) or ceiling
-    refused = [kind for kind in fitting if not kind.buyable and kind.usd_per_hour is not None]
+    refused = [kind for kind in fitting if kind not in buyable and kind.usd_per_hour is not None]
     is_ahead = limit is not None and ceiling is None
     if is_ahead and refused and headroom.limit_in_the_way(pool.name, _as_counted(refused)) is None:
         # What the limit leaves room for is out for now: the limit is not what the pod waits for.
@@ -280,9 +281,12 @@ def _as_counted(kinds: Sequence[Kind]) -> list[tuple[Resources, UsdPerHour]]:
 def _no_offering(fitting: Sequence[Kind], unavailable: Mapping[str, Unavailable]) -> Refusal:
     options = [option for kind in fitting for option in kind.options]
     priced = [option for option in options if option.usd_per_hour is not None]
-    refused = [unavailable[option.offering.key] for option in priced if option.offering.key in unavailable]
+    told = (option.refused or unavailable.get(option.offering.key) for option in priced)
+    refused = [each for each in told if each is not None]
     if not refused:
         types = {option.instance_type.name for option in options}
         return NoOffering(types=len(types), unpriced=len(options) - len(priced))
     first = min(refused, key=lambda each: (each.until, each.refusals, each.code))
-    return OfferingsUnavailable(len(refused), until=first.until, refusals=first.refusals, last_code=first.code)
+    return OfferingsUnavailable(
+        len(refused), until=first.until, refusals=first.refusals, last_code=first.code, quota=first.quota
+    )

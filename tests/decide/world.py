@@ -33,7 +33,8 @@ def policy(*pools: object, **more: object) -> Policy:
 
 
 class World:
-    """``refuses`` says of each launch whether EC2 has no capacity for it; ``keeps`` whether a deletion fails.
+    """``refuses`` says of each launch whether EC2 has no capacity for it, or with what code it refuses it. ``keeps``
+    tells whether a deletion fails.
 
     ``vanishes``: the launch's outcome and its instance are never seen; ``registers``: whether a node comes;
     ``reports``: what its node shows of itself at each time. ``binds`` is what the kube-scheduler prefers: the least
@@ -48,7 +49,7 @@ class World:
         daemon_sets: Iterable[DaemonSet] = (),
         sold: Catalog | None = None,
         stack: Environment | None = None,
-        refuses: Callable[[Claim], bool] = lambda claim: False,
+        refuses: Callable[[Claim], bool | str] = lambda claim: False,
         keeps: Callable[[str], bool] = lambda claim: False,
         vanishes: Callable[[Claim], bool] = lambda claim: False,
         registers: Callable[[Claim], bool] = lambda claim: True,
@@ -189,8 +190,10 @@ class World:
     def _launch(self, claim: Claim) -> ClaimOutcome:
         assert claim.name not in self.launched_ever, "a name is never used twice"
         self.launched_ever.append(claim.name)
-        if self.refuses(claim):
-            return ClaimOutcome(claim.name, OutcomeStatus.FAILED_CAPACITY, code="InsufficientInstanceCapacity")
+        refused = self.refuses(claim)
+        if refused:
+            code = refused if isinstance(refused, str) else "InsufficientInstanceCapacity"
+            return ClaimOutcome(claim.name, OutcomeStatus.FAILED_CAPACITY, code=code)
         if self.vanishes(claim):
             return ClaimOutcome(claim.name, OutcomeStatus.UNKNOWN)
         self._launched += 1

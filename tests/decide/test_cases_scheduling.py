@@ -1,0 +1,93 @@
+"""Cases of scheduling that went wrong elsewhere, one test or more for each; the names begin with the case's subject."""
+
+from __future__ import annotations
+
+from engine.model import labels as keys
+from engine.model.claim import Claim
+from engine.model.environment import Caps
+from engine.model.money import UsdPerHour
+from engine.model.plan import Plan
+from engine.model.refusal import OfferingsUnavailable, Refusal
+from tests.builders import (
+    G5_2XLARGE,
+    G5_12XLARGE,
+    G5_XLARGE,
+    NOON,
+    catalog,
+    environment,
+    minutes,
+    node_pool,
+    pod,
+    requirement,
+)
+from tests.decide.world import World, policy
+
+
+def _capacity_types(plan: Plan) -> set[str]:
+    return {launch.claim.inputs.capacity_type for launch in plan.launches}
+
+
+def _refusals(plan: Plan) -> list[Refusal]:
+    return [each.refusal for unplaced in plan.unplaced for each in unplaced.refusals]
+
+
+# --- 28: capacity storm
+
+
+def test_a_capacity_storm_is_bounded_probes_and_one_stable_reason() -> None:
+    sold = catalog([G5_XLARGE], zones={"us-east-1a": "use1-az1"}, capacity_types=[keys.ON_DEMAND])
+    stack = environment(caps=Caps(launches=100, added_usd_per_hour=UsdPerHour(10**12)))
+    pods = [pod(f"pod-{index:03}", gpu=1) for index in range(600)]
+    one = World(policy(node_pool()), pods, sold=sold, stack=stack, refuses=lambda claim: True)
+    launched: dict[float, int] = {}
+    told: dict[float, set[Refusal]] = {}
+    while one.now <= NOON + minutes(30):
+        at = (one.now - NOON) / minutes(1)
+        plan = one.turn(minutes(0.5))
+        if plan.launches:
+            launched[at] = len(plan.launches)
+        if at > 0:
+            told[at] = set(_refusals(plan))
+            assert len(plan.unplaced) + len(plan.launches) == 600
+    # The cap bounds the first contact; then 3, 6 and 12 minutes after each answer there is one probe.
+    assert launched == {0.0: 100, 3.5: 1, 10.0: 1, 22.5: 1}
+    assert sum(launched.values()) == 103
+    code = "InsufficientInstanceCapacity"
+    in_order = [next(iter(reasons)) for reasons in told.values() if len(reasons) == 1]
+    assert len(in_order) == len(told), "all pods are told the same"
+    assert list(dict.fromkeys(in_order)) == [
+        OfferingsUnavailable(1, until=NOON + minutes(3.5), refusals=1, last_code=code),
+        OfferingsUnavailable(1, until=NOON + minutes(10), refusals=2, last_code=code),
+        OfferingsUnavailable(1, until=NOON + minutes(22.5), refusals=3, last_code=code),
+        OfferingsUnavailable(1, until=NOON + minutes(47), refusals=4, last_code=code),
+    ]
+
+
+# --- 29: a quota is not one offering
+
+
+def test_a_spot_quota_bars_all_spot_of_its_families_at_once_and_on_demand_is_used_in_the_next_pass() -> None:
+    spot = node_pool("s", weight=100, requirements=[requirement(keys.CAPACITY_TYPE, "In", keys.SPOT)])
+    on_demand = node_pool("o", weight=10, requirements=[requirement(keys.CAPACITY_TYPE, "In", keys.ON_DEMAND)])
+    is_raised = False
+
+    def refuses(claim: Claim) -> bool | str:
+        return claim.inputs.capacity_type == keys.SPOT and not is_raised and "MaxSpotInstanceCountExceeded"
+
+    # Four types in three zones each: twelve spot offerings.
+    sold = catalog([G5_XLARGE, G5_2XLARGE, G5_12XLARGE])
+    one = World(policy(spot, on_demand), [pod(f"pod-{index}", gpu=1) for index in range(3)], sold=sold, refuses=refuses)
+    first = one.turn(minutes(1))
+    assert _capacity_types(first) == {keys.SPOT}
+    second = one.turn(minutes(1))
+    assert _capacity_types(second) == {keys.ON_DEMAND}
+    assert {placed for launch in second.launches for placed in launch.pods} == set(one.pods)
+    one.pods |= {each.key: each for each in [pod(f"more-{index}", gpu=1) for index in range(4)]}
+    assert _capacity_types(one.turn(minutes(2))) == {keys.ON_DEMAND}
+    # Three minutes after the refusal spot is tried again, by one launch.
+    one.pods |= {each.key: each for each in [pod(f"late-{index}", gpu=1) for index in range(4)]}
+    is_raised = True
+    probing = one.turn(minutes(1))
+    assert [launch.claim.node_pool for launch in probing.launches].count("s") == 1
+    one.pods |= {each.key: each for each in [pod(f"last-{index}", gpu=1) for index in range(4)]}
+    assert _capacity_types(one.turn(minutes(1))) == {keys.SPOT}
