@@ -42,6 +42,7 @@ from tests.decide.world import IMAGES, policy
 from tests.scheduling.random_draw import Dice, Knobs
 from tests.scheduling.random_machines import GPU_TAINT, SOFT_TAINT, STARTING, TEAM_TAINT, Machines
 from tests.scheduling.random_pods import TEAM, TIER, ZONE_A, pods_that_want_nothing, random_shape
+from tests.scheduling.random_ties import Ties
 
 SMALL = Knobs()
 MIDDLE = Knobs(pools=5, types=9, shapes=20, copies=12, machines=30, foreign=6)
@@ -49,6 +50,7 @@ MIDDLE = Knobs(pools=5, types=9, shapes=20, copies=12, machines=30, foreign=6)
 TINY = Knobs(
     pools=2, types=3, shapes=4, copies=1, machines=1, foreign=1, daemon_sets=1, zones=2, troubles=False, oddities=False
 )
+TIED = evolve(SMALL, spreads=True, affinity=True, host_ports=True, volumes=True, preferences=True, min_values=True)
 
 _TYPES = (
     *TYPES,
@@ -94,7 +96,11 @@ class Cluster:
 def random_cluster(seed: int, knobs: Knobs = SMALL) -> Cluster:
     """The cluster of a seed. Some seeds are full of constraints, some nearly free of them."""
     random = Random(seed)
-    return _Draw(Dice(random, strictness=random.choice([2, 5, 12])), knobs).cluster()
+    cluster = _Draw(Dice(random, strictness=random.choice([2, 5, 12])), knobs).cluster()
+    if not knobs.has_ties:
+        return cluster
+    ties = Ties(seed, knobs)
+    return evolve(cluster, snapshot=ties.snapshot(cluster.snapshot), policy=ties.policy(cluster.policy))
 
 
 class _Draw:

@@ -18,6 +18,10 @@ class Knobs:
     ``copies`` is how many equal pods one shape may have. ``troubles``: nodes, claims and the ledger may be in any
     state; without it all that stands is up. ``bounds``: limits, caps, refused offerings and closed pools.
     ``oddities``: pods that must not be planned for, base capacity, static pools, daemonsets that select labels.
+
+    The rest are ties, drawn apart from all else: ``spreads`` over zones, nodes, capacity types and labels of pools,
+    ``affinity`` and anti-affinity between pods, ``host_ports``, ``volumes``, ``preferences`` (with priority classes and
+    several terms of node affinity), and ``min_values`` of pools.
     """
 
     pools: int = 3
@@ -31,12 +35,16 @@ class Knobs:
     troubles: bool = True
     bounds: bool = True
     oddities: bool = True
+    spreads: bool = False
+    affinity: bool = False
+    host_ports: bool = False
+    volumes: bool = False
+    preferences: bool = False
+    min_values: bool = False
 
-
-SMALL = Knobs()
-MIDDLE = Knobs(pools=5, types=9, shapes=20, copies=12, machines=30, foreign=6)
-# What an exhaustive search can go through.
-TINY = Knobs(pools=2, types=3, shapes=4, copies=1, machines=1, foreign=1, daemon_sets=1, zones=2, troubles=False)
+    @property
+    def has_ties(self) -> bool:
+        return any((self.spreads, self.affinity, self.host_ports, self.volumes, self.preferences, self.min_values))
 
 
 class Dice:

@@ -1,7 +1,9 @@
 """minValues of a pool's requirements.
 
 Karpenter's rule (reference, 1.7): the nodes that a launch could have been, with all of its pods on one, show together
-at least so many different values of the key. Where they do not, the pool launches none.
+at least so many different values of the key. Where they do not, the pool launches none, or, if it does what it can,
+tells that the launch has fewer. Nodes that cannot be bought now are not counted. What a pool launches because it
+promises nodes, for no pod, is not asked.
 """
 
 from __future__ import annotations
@@ -31,13 +33,16 @@ def shown_values(
     for launch in plan.launches:
         pool = policy.node_pool(launch.claim.node_pool)
         node_class = policy.node_class(pool.node_class) if pool else None
-        if pool is None or node_class is None or not any(each.min_values for each in pool.requirements):
+        if pool is None or node_class is None or launch.reason.value == "BaseCapacity":
+            continue
+        if not any(each.min_values for each in pool.requirements):
             continue
         there = [pods[key] for key in launch.pods if key in pods]
         choices = list(_choices(launch, there, pool, node_class, snapshot, environment, catalog, barred))
         for each in pool.requirements:
             values = {value_of(labels, each.key) for labels in choices} - {None}
-            if each.min_values is not None and len(values) < each.min_values:
+            told = pool.min_values_best_effort and any(relaxed.key == each.key for relaxed in launch.relaxed)
+            if each.min_values is not None and len(values) < each.min_values and not told:
                 facts = f"{len(values)} of {each.min_values} values of {each.key}"
                 yield Violation("min-values", launch.claim.name, facts)
 
