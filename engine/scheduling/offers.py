@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from attrs import field, frozen
 
@@ -188,15 +188,18 @@ class PoolOffers:
         return self.permitted(_NO_DEMAND)
 
     def too_few_values(self, kinds: Iterable[Kind]) -> tuple[str, int, frozenset[str]] | None:
-        """The first key of which these kinds show fewer values than the pool's minValues ask, and the values."""
+        """The first key of which these kinds show fewer values than the pool insists on, and the values."""
+        return None if self.state.pool.min_values_best_effort else next(self.lacking_values(kinds), None)
+
+    def lacking_values(self, kinds: Iterable[Kind]) -> Iterator[tuple[str, int, frozenset[str]]]:
+        """Each key of which these kinds show fewer values than the pool's minValues ask, and the values."""
         if not self.min_values:
-            return None
+            return
         shown = [{**option.labels_once_up, **dict(kind.added_labels)} for kind in kinds for option in kind.options]
         for key, least in self.min_values.items():
             values = frozenset(labels[key] for labels in shown if key in labels)
             if len(values) < least:
-                return key, least, values
-        return None
+                yield key, least, values
 
     def offered_values(self, key: str) -> ValueSet:
         """What the pool's nodes may have under a key: of its options' labels, or of its own custom requirement."""
