@@ -17,11 +17,11 @@ from engine.scheduling.requirements import canonical_labels
 def no_type_fits(pod_class: PodClass, pool: PoolOffers, permitted: Sequence[Kind]) -> NoTypeFits | None:
     """What the kinds that a pool permits lack for a pod of the class; None: one of them holds it, or none is open."""
     requests = pod_class.requests
-    kinds = _one_of_each_room(kind for kind in permitted if pool.open_to(pod_class, kind))
-    if not kinds or any(requests.fits_in(kind.room) for kind in kinds):
+    rooms = _one_of_each_room(kind for kind in permitted if pool.open_to(pod_class, kind))
+    if not rooms or any(requests.fits_in(kind.room) for kind in rooms):
         return None
     # A type without the accelerator is no near miss, however much of the rest it has.
-    kinds = [kind for kind in kinds if all(kind.room.amount(name) > 0 for name in pod_class.accelerators)] or kinds
+    kinds = [kind for kind in rooms if all(kind.room.amount(name) > 0 for name in pod_class.accelerators)] or rooms
     lacking = [tuple(name for name, _, _ in requests.shortfalls(kind.room)) for kind in kinds]
     decisive = _fewest_that_leave_none(lacking)
     nearest, short = min(
@@ -79,11 +79,13 @@ def cheapest_first(kind: Kind) -> tuple[bool, int, tuple[object, ...]]:
 
 def _one_of_each_room(kinds: Iterable[Kind]) -> list[Kind]:
     """The cheapest kind of each type and room: spot and on-demand are one here."""
-    found: dict[tuple[str, Resources], Kind] = {}
+    found: dict[tuple[str, int], Kind] = {}
     for kind in kinds:
-        known = found.setdefault((kind.instance_type.name, kind.room), kind)
+        # Equal rooms of a pool are one object.
+        name = kind.instance_type.name, id(kind.room)
+        known = found.setdefault(name, kind)
         if known is not kind and cheapest_first(kind) < cheapest_first(known):
-            found[kind.instance_type.name, kind.room] = kind
+            found[name] = kind
     return list(found.values())
 
 
@@ -106,9 +108,12 @@ def _missed(requests: Resources, room: Resources, short: Iterable[str]) -> float
 
 def _barred_by_the_pod(pod_class: PodClass, pool: PoolOffers) -> tuple[str, str]:
     """The cheapest type of the pool's that would hold the pod, and the pod's own requirement that it does not meet."""
+    every = pool.kinds_without_pods()
+    if pool.permitted(pod_class.demand) is every:
+        return "", ""
     fitting = (
         kind
-        for kind in pool.kinds_without_pods()
+        for kind in every
         if kind.usd_per_hour is not None
         and pod_class.requests.fits_in(kind.room)
         and pool.open_to(pod_class, kind)
