@@ -1,0 +1,111 @@
+"""Where counters count: nodes as the domains they are in, told apart only by what some constraint looks at."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from attrs import field, frozen
+
+from engine.model.constraint import Taint
+from engine.model.labels import HOSTNAME as HOSTNAME_KEY
+from engine.scheduling.requirements import canonical_labels
+from engine.scheduling.topology.counter import Counter, NodeFilter
+from engine.scheduling.topology.coupling import HOST, CountAt
+from engine.scheduling.topology.neighbourhood import Neighbourhood
+
+# The domain of a node without the label.
+ABSENT = -1
+
+
+@frozen(eq=False)
+class Shape:
+    """Nodes alike in all that constraints look at, their hostnames apart. One object for equal ones.
+
+    ``domains`` are by the neighbourhood's keys, that of the hostname ABSENT. ``present`` are the keys with a value that
+    is not empty, the hostname's among them: every node has one. A ``foreseen`` shape is of nodes that could be made, of
+    which only some labels are known.
+    """
+
+    labels: Mapping[str, str]
+    taints: tuple[Taint, ...]
+    domains: tuple[int, ...]
+    present: frozenset[int]
+    foreseen: bool
+    _admitted: dict[NodeFilter, bool] = field(factory=dict)
+    _counting: dict[tuple[int, ...], tuple[CountAt, ...]] = field(factory=dict)
+
+    def is_counted_by(self, node_filter: NodeFilter) -> bool:
+        """Whether the pods that are on such nodes count."""
+        if node_filter not in self._admitted:
+            # Every node has a hostname, named or not.
+            labels = {**self.labels, HOSTNAME_KEY: self.labels.get(HOSTNAME_KEY) or "self"}
+            seen = node_filter.may_admit(labels) if self.foreseen else node_filter.admits(labels, self.taints)
+            self._admitted[node_filter] = seen
+        return self._admitted[node_filter]
+
+    def counting(
+        self, adds: tuple[int, ...], counters: tuple[Counter, ...], at: tuple[int, ...]
+    ) -> tuple[CountAt, ...]:
+        """Those of the counters that count here; ``at`` has each counter's place among the keys."""
+        if adds not in self._counting:
+            self._counting[adds] = tuple((each, at[each]) for each in adds if self._counts(counters[each], at[each]))
+        return self._counting[adds]
+
+    def _counts(self, counter: Counter, key: int) -> bool:
+        if key == HOST:
+            if self.foreseen:
+                return False
+        elif self.domains[key] == ABSENT:
+            return False
+        return counter.node_filter is None or self.is_counted_by(counter.node_filter)
+
+
+@frozen(eq=False)
+class Spot:
+    """One node: its shape, and its domain under each key."""
+
+    shape: Shape
+    domains: tuple[int, ...]
+
+
+class Ground:
+    """The shapes and domains of one neighbourhood, shared by all states of it: what it learns is true for all."""
+
+    def __init__(self, neighbourhood: Neighbourhood) -> None:
+        self.counters = neighbourhood.counters
+        self.keys = neighbourhood.topology_keys
+        place = {key: index for index, key in enumerate(self.keys)}
+        self.key_at = tuple(place[counter.key] for counter in self.counters)
+        filters = [counter.node_filter for counter in self.counters if counter.node_filter is not None]
+        looked_at = {key for each in filters if each.affinity is not None for key in each.affinity.keys}
+        self._relevant = sorted(looked_at | set(self.keys[1:]))
+        self._minds_taints = any(each.tolerations is not None for each in filters)
+        self._domains: dict[tuple[int, str | int], int] = {}
+        self._shapes: dict[object, Shape] = {}
+
+    def domain(self, key: int, value: str | int) -> int:
+        """The number of a domain; an integer is the name of a node that has no hostname."""
+        return self._domains.setdefault((key, value), len(self._domains))
+
+    def spot(self, labels: Mapping[str, str], taints: Iterable[Taint], host: str | int) -> Spot:
+        """A node's spot; ``host`` stands for its hostname where it has no such label."""
+        present = canonical_labels(labels)
+        shape = self._shape(present, tuple(sorted(taints, key=str)) if self._minds_taints else (), foreseen=False)
+        hostname = self.domain(HOST, present.get(HOSTNAME_KEY) or host)
+        return Spot(shape, (hostname, *shape.domains[1:]))
+
+    def foreseen(self, labels: Mapping[str, str]) -> Spot:
+        """A node to be made, of its own hostname, of which these labels are known."""
+        shape = self._shape(canonical_labels(labels), (), foreseen=True)
+        return Spot(shape, shape.domains)
+
+    def _shape(self, labels: Mapping[str, str], taints: tuple[Taint, ...], *, foreseen: bool) -> Shape:
+        shown = tuple((key, labels[key]) for key in self._relevant if key in labels)
+        content = (shown, taints, foreseen)
+        if content not in self._shapes:
+            known = dict(shown)
+            domains = [self.domain(at, known[key]) if key in known else ABSENT for at, key in enumerate(self.keys)]
+            domains[HOST] = ABSENT
+            present = frozenset({HOST} | {at for at, key in enumerate(self.keys) if known.get(key)})
+            self._shapes[content] = Shape(known, taints, tuple(domains), present, foreseen)
+        return self._shapes[content]

@@ -1,0 +1,185 @@
+"""How many pods each counter has in each domain, and what the counts leave open."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from attrs import frozen
+
+from engine.model.constraint import HostPort, PodTerm, TopologySpread
+from engine.scheduling.topology.counter import NodeFilter, Role
+from engine.scheduling.topology.coupling import HOST, Coupling, SpreadRule
+from engine.scheduling.topology.ground import ABSENT, Ground, Shape, Spot
+
+
+@frozen
+class Bar:
+    """A constraint that keeps a pod from a node.
+
+    ``by_others``: it is a placed pod's anti-affinity that names this one. ``here`` pods that matter are in the node's
+    domain of the ``key``; of a spread, ``least`` are in the domain that has fewest. ``is_label_missing``: the node has
+    no value of the key.
+    """
+
+    constraint: TopologySpread | PodTerm | HostPort
+    key: str
+    here: int = 0
+    least: int = 0
+    by_others: bool = False
+    is_label_missing: bool = False
+
+
+class Tally:
+    """A state of the counts over one ground. Nodes that join make domains, whether or not they hold pods."""
+
+    def __init__(self, ground: Ground) -> None:
+        self.ground = ground
+        self._counts: list[dict[int, int]] = [{} for _ in ground.counters]
+        self._nodes: dict[Shape, int] = {}
+        self._offered: dict[int, frozenset[int]] = {}
+        self._universe: dict[tuple[NodeFilter, int], frozenset[int]] = {}
+
+    def copy(self) -> Tally:
+        twin = Tally.__new__(Tally)
+        twin.ground = self.ground
+        twin._counts = [dict(counts) for counts in self._counts]
+        twin._nodes = dict(self._nodes)
+        twin._offered = dict(self._offered)
+        twin._universe = dict(self._universe)
+        return twin
+
+    def enter(self, spot: Spot, change: int = 1) -> None:
+        """A node is there from now on, or, by -1, no more."""
+        before = self._nodes.get(spot.shape, 0)
+        self._nodes[spot.shape] = before + change
+        if not (before and before + change):
+            self._universe.clear()
+
+    def offer(self, coupling: Coupling, combos: Iterable[Mapping[str, str]]) -> None:
+        """Nodes with such labels could be made for its pods: their domains are there to spread over."""
+        if not coupling.spreads:
+            return
+        spots = [self.ground.foreseen(labels) for labels in combos]
+        whole = [spot for spot in spots if all(rule.key in spot.shape.present for rule in coupling.spreads)]
+        for rule in coupling.spreads:
+            offered = frozenset(spot.domains[rule.key] for spot in whole)
+            self._offered[rule.counter] = self._offered.get(rule.counter, frozenset()) | offered
+
+    def count(self, adds: tuple[int, ...], spot: Spot, pods: int) -> None:
+        """So many pods that add to these counters are there from now on; a negative number takes them away."""
+        domains = spot.domains
+        for counter, key in spot.shape.counting(adds, self.ground.counters, self.ground.key_at):
+            counts, domain = self._counts[counter], domains[key]
+            total = counts.get(domain, 0) + pods
+            if total:
+                counts[domain] = total
+            else:
+                counts.pop(domain, None)
+
+    def room(self, coupling: Coupling, spot: Spot, most: int) -> int:
+        """How many more pods of the coupling, ``most`` at most, the counts admit there one after another."""
+        counts, domains = self._counts, spot.domains
+        for counter, key in coupling.bars:
+            if domains[key] in counts[counter]:
+                return 0
+        for key in coupling.needed_keys:
+            if key not in spot.shape.present:
+                return 0
+        if coupling.affinity and not self._has_company(coupling, spot):
+            return 0
+        for rule in coupling.spreads:
+            most = min(most, self._spread_room(rule, spot, most))
+        if any(domains[key] != ABSENT for key in coupling.excludes_itself):
+            return min(most, 1)
+        return most
+
+    def matching(self, coupling: Coupling, spot: Spot) -> int:
+        """How many pods its spread constraints count there, hostnames apart."""
+        return sum(
+            self._counts[rule.counter].get(spot.domains[rule.key], 0) for rule in coupling.spreads if rule.key != HOST
+        )
+
+    def bar(self, coupling: Coupling, spot: Spot) -> Bar | None:
+        """The first constraint, in the order of kube-scheduler's filters, that admits no pod there."""
+        return self._bar_of_spreads(coupling, spot) or self._bar_of_terms(coupling, spot)
+
+    def _bar_of_spreads(self, coupling: Coupling, spot: Spot) -> Bar | None:
+        for rule in coupling.spreads:
+            key = self.ground.keys[rule.key]
+            if rule.key not in spot.shape.present:
+                return Bar(rule.constraint, key, is_label_missing=True)
+            if not self._spread_room(rule, spot, 1):
+                here, elsewhere = self._extremes(rule, spot.domains[rule.key])
+                return Bar(rule.constraint, key, here, 0 if elsewhere is None else min(here, elsewhere))
+        return None
+
+    def _bar_of_terms(self, coupling: Coupling, spot: Spot) -> Bar | None:
+        for counter, key in coupling.affinity:
+            if key not in spot.shape.present:
+                return self._term_bar(counter, 0, is_label_missing=True)
+        if coupling.affinity and not self._has_company(coupling, spot):
+            empty = [counter for counter, key in coupling.affinity if spot.domains[key] not in self._counts[counter]]
+            return self._term_bar(empty[0], 0)
+        for counter, key in coupling.bars:
+            here = self._counts[counter].get(spot.domains[key], 0)
+            if here:
+                return self._term_bar(counter, here)
+        return None
+
+    def _term_bar(self, number: int, here: int, *, is_label_missing: bool = False) -> Bar:
+        counter = self.ground.counters[number]
+        by_others = counter.role is Role.HOLDER
+        assert counter.subject is not None
+        return Bar(counter.subject, counter.key, here, by_others=by_others, is_label_missing=is_label_missing)
+
+    def _has_company(self, coupling: Coupling, spot: Spot) -> bool:
+        """Whether pods are there for each of its affinity terms, or it may be the first of all."""
+        terms = coupling.affinity
+        if spot.shape.foreseen:
+            terms = tuple((counter, key) for counter, key in terms if key != HOST)
+        if all(spot.domains[key] in self._counts[counter] for counter, key in terms):
+            return True
+        return coupling.may_begin and not any(self._counts[counter] for counter, _ in coupling.affinity)
+
+    def _spread_room(self, rule: SpreadRule, spot: Spot, most: int) -> int:
+        domain = spot.domains[rule.key]
+        if domain == ABSENT:
+            # Of a node to be made: its hostname's domain is its own, and empty.
+            return most
+        here, elsewhere = self._extremes(rule, domain)
+        if not rule.counts_itself:
+            least = here if elsewhere is None else min(here, elsewhere)
+            return most if here - least <= rule.max_skew else 0
+        # Alone, the domain is its own minimum however many pods it takes.
+        return most if elsewhere is None else max(0, elsewhere + rule.max_skew - here)
+
+    def _extremes(self, rule: SpreadRule, domain: int) -> tuple[int, int | None]:
+        """The pods that the rule counts in the domain, and the fewest of any other: 0 where there are too few domains,
+        None where there is no other."""
+        counts = self._counts[rule.counter]
+        here = counts.get(domain, 0)
+        node_filter = self.ground.counters[rule.counter].node_filter
+        assert node_filter is not None
+        offered = self._offered.get(rule.counter, frozenset())
+        if rule.key == HOST:
+            # Another host can be made, with no pod on it.
+            return here, 0 if offered else self._fewest_on_hosts(counts, node_filter, domain, rule.min_domains)
+        known = self._universe_of(node_filter, rule.key) | offered
+        if len(known) < rule.min_domains:
+            return here, 0
+        return here, min((counts.get(other, 0) for other in known if other != domain), default=None)
+
+    def _fewest_on_hosts(
+        self, counts: Mapping[int, int], node_filter: NodeFilter, host: int, min_domains: int
+    ) -> int | None:
+        hosts = sum(nodes for shape, nodes in self._nodes.items() if nodes and shape.is_counted_by(node_filter))
+        if hosts < min_domains or hosts - len(counts) - (host not in counts) > 0:
+            return 0
+        return min((pods for other, pods in counts.items() if other != host), default=None)
+
+    def _universe_of(self, node_filter: NodeFilter, key: int) -> frozenset[int]:
+        asked = (node_filter, key)
+        if asked not in self._universe:
+            shapes = [shape for shape, nodes in self._nodes.items() if nodes and shape.is_counted_by(node_filter)]
+            self._universe[asked] = frozenset(shape.domains[key] for shape in shapes)
+        return self._universe[asked]
