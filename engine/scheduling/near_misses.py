@@ -17,17 +17,21 @@ from engine.scheduling.requirements import canonical_labels
 def no_type_fits(pod_class: PodClass, pool: PoolOffers, permitted: Sequence[Kind]) -> NoTypeFits | None:
     """What the kinds that a pool permits lack for a pod of the class; None: one of them holds it, or none is open."""
     requests = pod_class.requests
-    rooms = _one_of_each_room(kind for kind in permitted if pool.open_to(pod_class, kind))
-    if not rooms or any(requests.fits_in(kind.room) for kind in rooms):
+    kinds = [kind for kind in permitted if pool.open_to(pod_class, kind)]
+    # Equal rooms of a pool are one object, and many kinds share one.
+    rooms = {id(kind.room): kind.room for kind in kinds}
+    if not rooms or any(map(requests.fits_in, rooms.values())):
         return None
     # A type without the accelerator is no near miss, however much of the rest it has.
-    kinds = [kind for kind in rooms if all(kind.room.amount(name) > 0 for name in pod_class.accelerators)] or rooms
-    lacking = [tuple(name for name, _, _ in requests.shortfalls(kind.room)) for kind in kinds]
-    decisive = _fewest_that_leave_none(lacking)
-    nearest, short = min(
-        zip(kinds, lacking, strict=True),
-        key=lambda pair: (len(pair[1]), _missed(requests, pair[0].room, pair[1]), cheapest_first(pair[0])),
-    )
+    wanted = set(pod_class.accelerators)
+    rooms = {key: room for key, room in rooms.items() if wanted.issubset(room.accelerators())} or rooms
+    lacking = {key: tuple(name for name, _, _ in requests.shortfalls(room)) for key, room in rooms.items()}
+    decisive = _fewest_that_leave_none(lacking.values())
+    fewest = min(map(len, lacking.values()))
+    missed = {key: _missed(requests, rooms[key], short) for key, short in lacking.items() if len(short) == fewest}
+    least = min(missed.values())
+    nearest = min((kind for kind in kinds if missed.get(id(kind.room)) == least), key=cheapest_first)
+    short = lacking[id(nearest.room)]
     names = sorted(
         {*short, *decisive}, key=lambda name: (name not in short, name not in decisive, resource_order(name))
     )
@@ -75,18 +79,6 @@ def cheapest_first(kind: Kind) -> tuple[bool, int, tuple[object, ...]]:
     """Sorts kinds by price, those without one last."""
     price = kind.usd_per_hour
     return price is None, price.micros if price is not None else 0, kind.order
-
-
-def _one_of_each_room(kinds: Iterable[Kind]) -> list[Kind]:
-    """The cheapest kind of each type and room: spot and on-demand are one here."""
-    found: dict[tuple[str, int], Kind] = {}
-    for kind in kinds:
-        # Equal rooms of a pool are one object.
-        name = kind.instance_type.name, id(kind.room)
-        known = found.setdefault(name, kind)
-        if known is not kind and cheapest_first(kind) < cheapest_first(known):
-            found[name] = kind
-    return list(found.values())
 
 
 def _fewest_that_leave_none(lacking: Iterable[Sequence[str]]) -> tuple[str, ...]:
