@@ -92,7 +92,7 @@ def _with_own(selector: LabelSelector, operator: Operator, keys: Iterable[str], 
         return None
     known = {required.key for required in selector}
     own = [Requirement(key, operator, (labels[key],)) for key in keys if key in labels and key not in known]
-    return in_one_order((*selector, *own))
+    return in_one_order((*selector, *own)) if own else selector
 
 
 def _topology_key(holder: Json) -> str:
