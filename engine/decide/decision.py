@@ -30,7 +30,7 @@ from engine.model.policy import Policy
 from engine.model.snapshot import Snapshot
 from engine.scheduling.problem import Solution
 from engine.scheduling.relaxed import told_of_relaxing
-from engine.scheduling.solve import solve
+from engine.scheduling.within_waste import answered
 
 
 def decide(snapshot: Snapshot, policy: Policy, catalog: Catalog, environment: Environment) -> Plan:
@@ -51,10 +51,10 @@ def decide(snapshot: Snapshot, policy: Policy, catalog: Catalog, environment: En
 
     def draft(closed: Closed) -> Plan:
         def solved(pods: tuple[Pod, ...]) -> Solution:
-            return solve(problem_of(seen, pods, rules, ceilings, closed))
+            return answered(problem_of(seen, pods, rules, ceilings, closed))
 
         problem = problem_of(seen, waiting, rules, ceilings, closed)
-        solution = told_of_relaxing(solve(problem), problem)
+        solution = told_of_relaxing(answered(problem), problem)
         movable = moving(fleet, brought, waiting, solution, solved)
         known = machines(brought, gone, solution.placements, movable, policy, snapshot)
         cap = environment.caps.removals

@@ -78,6 +78,7 @@ class _Forge:
             reason=LaunchReason.BASE_CAPACITY if new.for_base_capacity else LaunchReason.PENDING_PODS,
             pods=tuple(sorted(new.pods)),
             lost=new.lost,
+            gpus_wasted=new.gpus_wasted,
             relaxed=new.relaxed,
         )
 

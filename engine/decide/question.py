@@ -10,6 +10,7 @@ from engine.decide.attaching import AttachRoom
 from engine.decide.bring_up import BringUp, bring_ups
 from engine.decide.ceilings import Ceilings
 from engine.decide.expected_labels import ComingLabels, with_label_doubts
+from engine.decide.fillers import terms_of
 from engine.decide.fleet import Fleet, match
 from engine.decide.guarding import Closed
 from engine.decide.held_nodes import as_if_open
@@ -105,4 +106,5 @@ def problem_of(
         reservations=reservations(waiting, existing, fleet, learned),
         rulings=rules.rulings(waiting, states, existing),
         ceilings=ceilings.of(states, fleet.waiting_pods, market, snapshot) if wanted else (),
+        terms=terms_of(waiting, snapshot.workload),
     )

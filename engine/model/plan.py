@@ -37,13 +37,15 @@ class RelaxedMinValues:
 class Launch:
     """One new machine. ``pods`` are those it is planned for; ``lost`` the next-best offerings, cheapest first.
 
-    ``relaxed`` is what its pool asked for and these pods left no room for, in key order.
+    ``relaxed`` is what its pool asked for and these pods left no room for, in key order. ``gpus_wasted`` is how many of
+    its GPUs they leave unused.
     """
 
     claim: Claim
     reason: LaunchReason
     pods: tuple[PodKey, ...] = ()
     lost: tuple[LostOffering, ...] = ()
+    gpus_wasted: int = 0
     relaxed: tuple[RelaxedMinValues, ...] = ()
 
 

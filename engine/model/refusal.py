@@ -15,6 +15,7 @@ from engine.model.coupling_refusal import (
 )
 from engine.model.money import UsdPerHour
 from engine.model.rule import LimitedResource
+from engine.model.spare_refusal import GpuWaste, WaitsForSpareCapacity
 from engine.model.volume_refusal import VolumeNotReady
 
 
@@ -285,6 +286,8 @@ Refusal = (
     | AffinityUnsatisfiable
     | AntiAffinityInTheWay
     | HostPortTaken
+    | GpuWaste
+    | WaitsForSpareCapacity
 )
 
 

@@ -183,6 +183,7 @@ def _launch(launch: Launch) -> dict[str, Any]:
         "reason": launch.reason.value,
         "pods": [str(pod) for pod in launch.pods],
         "runners_up": [to_plain(lost) for lost in launch.lost],
+        "gpus_wasted": launch.gpus_wasted,
         "relaxed_min_values": [to_plain(each) for each in launch.relaxed],
     }
 

@@ -15,6 +15,7 @@ from engine.model.plan import Kept, Launch, LaunchReason, Plan, Removal, Removal
 from engine.model.stay import BelowConsolidateAfter, InUse
 from engine.report.relaxed_words import relaxed_lines
 from engine.report.tables import Rows, examples, heading, in_table, indented, table, zones_in_short
+from engine.report.waste_words import waste_lines
 from engine.report.words import counted, next_best_words, signed, stay_words
 
 _PHASES = {RemovalPhase.MARK: "drain", RemovalPhase.RELEASE: "remove"}
@@ -29,6 +30,7 @@ def launches_section(plan: Plan, region: str, *, details: bool) -> Iterator[Rend
     yield heading(f"Launch {counted(len(plan.launches), 'node')}", signed(cost))
     yield indented(_launch_table(plan.launches, region))
     yield from (indented(Text(line, style="dim")) for line in relaxed_lines(plan.launches))
+    yield from (indented(Text(line, style="yellow")) for line in waste_lines(plan.launches))
     if details:
         yield indented(_launched_one_by_one(plan.launches))
 

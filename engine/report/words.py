@@ -57,6 +57,7 @@ from engine.model.stay import (
     SeveralNodes,
     StayReason,
 )
+from engine.model.spare_refusal import GpuWaste, WaitsForSpareCapacity
 from engine.model.volume_refusal import VolumeNotReady
 from engine.report.ceiling_words import ceiling_reached_words
 from engine.report.misfit_words import coupling_words, misfit_words
@@ -120,6 +121,8 @@ _Mismatch = (
     | PoolIsStatic
     | UnsupportedConstraint
     | RuleForbids
+    | GpuWaste
+    | WaitsForSpareCapacity
 )
 
 
@@ -143,6 +146,11 @@ def _mismatch_words(refusal: _Mismatch) -> str:
             return f"the pod uses what is not placed yet: {', '.join(constraints)}"
         case RuleForbids():
             return _rule_forbids(refusal)
+        case GpuWaste(resource=resource, requested=requested, smallest=smallest, smallest_type=name, allowed=allowed):
+            use = f"{requested} of {smallest} {resource} of {name}, the smallest that would do"
+            return f"would use {use}; of a new node's GPUs at most {allowed:.0%} may go unused"
+        case WaitsForSpareCapacity(priority_class=name):
+            return f"waits for spare capacity: pods of priority class {name} start no nodes"
 
 
 def stay_words(reason: StayReason, now: datetime) -> str:

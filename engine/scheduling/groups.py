@@ -13,6 +13,7 @@ from engine.model.quantity import CPU, MEMORY, Resources
 from engine.policy.rules.ruling import NO_RULINGS, Rulings
 from engine.scheduling.ceilings import Ceiling, Share, shares_of_pods
 from engine.scheduling.requirements import canonical_key
+from engine.scheduling.terms import ANY_TERMS, Terms
 
 _BARRING = (TaintEffect.NO_SCHEDULE, TaintEffect.NO_EXECUTE)
 
@@ -72,7 +73,7 @@ def _canonical(requirement: Requirement) -> Requirement:
 
 
 # A class's requests, and which demand and rulings it has; each of these is one object for equal ones.
-Shape = tuple[Resources, int, int]
+Shape = tuple[Resources, int, int, Terms]
 
 
 @frozen(eq=False)
@@ -90,11 +91,12 @@ class PodClass:
     pods: tuple[PodKey, ...]
     rulings: Rulings = NO_RULINGS
     shares: tuple[Share, ...] = ()
+    terms: Terms = ANY_TERMS
 
     @cached_property
     def shape(self) -> Shape:
         """What decides which nodes can be made for it: the same for classes that only their neighbours tell apart."""
-        return self.requests, id(self.demand), id(self.rulings)
+        return self.requests, id(self.demand), id(self.rulings), self.terms
 
 
 def by_name(pod: PodKey) -> tuple[str, str]:
@@ -150,6 +152,24 @@ def sharing(classes: Sequence[PodClass], ceilings: Sequence[Ceiling]) -> Sequenc
             alike.setdefault(shares.get(pod, ()), []).append(pod)
         parted += [evolve(pod_class, pods=tuple(pods), shares=share) for share, pods in alike.items()]
     return parted
+
+
+def on_terms(classes: Sequence[PodClass], terms: Mapping[PodKey, Terms]) -> Sequence[PodClass]:
+    """The classes, in their order, each parted by its pods' terms; those that start no nodes come last, since they have
+    what all others leave."""
+    if not terms:
+        return classes
+    parted: list[PodClass] = []
+    for pod_class in classes:
+        alike: dict[Terms, list[PodKey]] = {}
+        for pod in pod_class.pods:
+            alike.setdefault(terms.get(pod, ANY_TERMS), []).append(pod)
+        parted += [evolve(pod_class, pods=tuple(alike[own]), terms=own) for own in sorted(alike, key=_terms_order)]
+    return sorted(parted, key=lambda each: bool(each.terms.fills_only))
+
+
+def _terms_order(terms: Terms) -> tuple[object, ...]:
+    return terms.order
 
 
 def _content(placing: Placing) -> _Key:

@@ -47,6 +47,8 @@ class NewNodes:
 
     def open_for(self, pod_class: PodClass, pods: Sequence[PodKey], world: World) -> Sequence[PodKey]:
         """Opens nodes for pods of one class and puts them there; returns those for which none may be opened."""
+        if pod_class.terms.fills_only:
+            return pods
         offers = [offer for offer in self._market.offers(pod_class) if offer.options]
         while pods:
             ranked = self._ranked(offers, pod_class, len(pods), world.counts)

@@ -165,12 +165,18 @@ class PoolOffers:
         return bool(pod_class.accelerators) or not kind.instance_type.is_accelerated or self.state.pool.open_to_all_pods
 
     def fitting(self, pod_class: PodClass) -> list[tuple[Kind, int]]:
-        """The permitted kinds that hold at least one pod of the class and that no rule bars, with how many."""
-        holding, rulings = self.holding(pod_class), pod_class.rulings
-        return [pair for pair in holding if rulings.bar(self.name, pair[0].type_at) is None]
+        """The permitted kinds that hold at least one pod of the class and may be made for it, with how many: no rule bars
+        them, and not too many of their GPUs would go unused."""
+        rulings, wasteful = pod_class.rulings, pod_class.terms.wasteful
+        return [
+            pair
+            for pair in self.holding(pod_class)
+            if rulings.bar(self.name, pair[0].type_at) is None
+            and (self.name, pair[0].instance_type.name) not in wasteful
+        ]
 
     def holding(self, pod_class: PodClass) -> list[tuple[Kind, int]]:
-        """The same, whatever the rules say."""
+        """The same, whatever rules say, and whatever goes unused."""
         counts: dict[int, int] = {}
         found = []
         for kind in self.permitted(pod_class.demand):
@@ -293,8 +299,10 @@ class Market:
     def rungs(self, pod_class: PodClass) -> tuple[Rung, ...]:
         """The class's offers that can be bought now, in groups: those of one tier that are preferred alike.
 
-        A group at any price comes before the next; inside one, price decides.
+        A group at any price comes before the next; inside one, price decides. A class that starts no nodes has none.
         """
+        if pod_class.terms.fills_only:
+            return ()
         shape = pod_class.shape
         if shape not in self._rungs:
             grouped: dict[tuple[int, float], list[Offer]] = {}

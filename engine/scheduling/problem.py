@@ -18,6 +18,7 @@ from engine.model.quantity import Resources
 from engine.model.refusal import BringUpsFailed, GuardrailBlocks, LostOffering, PoolClosed
 from engine.policy.rules.ruling import Rulings
 from engine.scheduling.ceilings import Ceiling
+from engine.scheduling.terms import Terms
 
 
 @frozen
@@ -116,7 +117,8 @@ class Problem:
     """``pods`` wait for a node. Order of any tuple here changes nothing in the solution.
 
     ``rulings`` are what requirement rules say of them, one object for equal ones; a pod that is missing has none.
-    ``ceilings`` are those of limit rules, in the order of rules and groups.
+    ``ceilings`` are those of limit rules, in the order of rules and groups. ``terms`` are of pods for which not every
+    node is made.
     """
 
     pods: tuple[Pod, ...]
@@ -128,6 +130,7 @@ class Problem:
     reservations: tuple[Reservation, ...] = ()
     rulings: Mapping[PodKey, Rulings] = field(factory=dict)
     ceilings: tuple[Ceiling, ...] = ()
+    terms: Mapping[PodKey, Terms] = field(factory=dict)
 
 
 @frozen
@@ -136,6 +139,7 @@ class NewNode:
 
     ``for_base_capacity``: it would be launched without pods, too; pods may still be planned for it. ``labels`` are the
     node's: its option's, and a value for each custom key that the pool left open. They belong to the claim.
+    ``gpus_wasted`` is how many of its GPUs those pods leave unused.
     """
 
     node_pool: str
@@ -143,6 +147,7 @@ class NewNode:
     pods: tuple[PodKey, ...]
     for_base_capacity: bool = False
     lost: tuple[LostOffering, ...] = ()
+    gpus_wasted: int = 0
     labels: Mapping[str, str] = field(factory=dict)
     relaxed: tuple[RelaxedMinValues, ...] = ()
 

@@ -44,12 +44,14 @@ from engine.model.refusal import (
     TaintNotTolerated,
     UnsupportedConstraint,
 )
+from engine.model.spare_refusal import GpuWaste, WaitsForSpareCapacity
 from engine.scheduling.ceilings import NO_COUNTS, Counts
 from engine.scheduling.groups import PodClass
 from engine.scheduling.limits import Headroom
 from engine.scheduling.near_misses import cheapest_first, no_type_fits
 from engine.scheduling.offers import Kind, PoolOffers
 from engine.scheduling.requirements import ValueSet, shown_values
+from engine.scheduling.waste import waste_refusal
 
 _NEAREST_FIRST: tuple[type[Refusal], ...] = (
     FoundationBusy,
@@ -67,6 +69,7 @@ _NEAREST_FIRST: tuple[type[Refusal], ...] = (
     KarpenterOwnsPool,
     NoOffering,
     PoolNotReady,
+    GpuWaste,
     RuleForbids,
     NoTypeFits,
     GpuPoolClosed,
@@ -88,6 +91,8 @@ def refusals(
     """One refusal for each pool, the nearest miss first; at least one, of no pool, when there is no pool."""
     if pod_class.unsupported:
         return (PoolRefusal("", UnsupportedConstraint(tuple(sorted(pod_class.unsupported)))),)
+    if pod_class.terms.fills_only:
+        return (PoolRefusal("", WaitsForSpareCapacity(pod_class.terms.fills_only)),)
     if not pools:
         return (PoolRefusal("", PoolNotReady("no node pool is declared")),)
     told = [(pool, _refusal(pod_class, pool, headroom, unavailable, counts)) for pool in pools]
@@ -128,6 +133,7 @@ def _refusal(
         _accelerator_refusal(pod_class, pool, permitted)
         or no_type_fits(pod_class, pool, permitted)
         or _rule_refusal(pod_class, pool)
+        or waste_refusal(pod_class, pool)
         or _min_values_refusal(pod_class, pool)
         or _not_launched(pool, fitting, headroom, unavailable, ceiling)
     )

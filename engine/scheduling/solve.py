@@ -13,7 +13,7 @@ from engine.model.plan import BaseShortfall, Placement, Unplaced
 from engine.model.pod import PodKey
 from engine.scheduling.ceilings import Ceiling, Counts
 from engine.scheduling.existing import World
-from engine.scheduling.groups import PodClass, by_name, pod_classes, sharing
+from engine.scheduling.groups import PodClass, by_name, on_terms, pod_classes, sharing
 from engine.scheduling.limits import Headroom
 from engine.scheduling.new_nodes import NewNodes, Opened, node_labels
 from engine.scheduling.offers import Market, PoolOffers
@@ -40,6 +40,7 @@ def solve(problem: Problem) -> Solution:
     needs no further node: so the next pass, with nothing changed, launches nothing.
     """
     every = sharing(pod_classes(problem.pods, problem.rulings), problem.ceilings)
+    every = on_terms(every, problem.terms)
     pools = [PoolOffers(state, problem.daemon_sets) for state in sorted(problem.pools, key=lambda each: each.pool.name)]
     existing = sorted(problem.existing, key=_node_order)
     headroom = Headroom(problem.pools, problem.caps, problem.ceilings)
