@@ -6,9 +6,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from attrs import field, frozen
 
+from engine.model import labels as keys
 from engine.model.catalog import InstanceType
 from engine.model.constraint import Requirement
-from engine.model.money import UsdPerHour
+from engine.model.money import FREE, UsdPerHour
 from engine.model.pod import DaemonSet
 from engine.model.policy import NodePool
 from engine.model.quantity import NODES, Resources
@@ -338,18 +339,39 @@ def _offers_of(pool: PoolOffers, pod_class: PodClass, tier: int) -> list[Offer]:
     fitting = pool.fitting(pod_class)
     if pool.too_few_values(kind for kind, _ in fitting) is not None:
         return []
+    is_closed = pool.state.not_ready is not None
+    on_demand: dict[str, list[Kind]] = {}
+    for kind, _ in fitting:
+        if kind.capacity_type == keys.ON_DEMAND and kind.buyable:
+            on_demand.setdefault(kind.instance_type.name, []).append(kind)
     return [
         Offer(
             tier=tier,
             kind=kind,
             usd_per_hour=kind.usd_per_hour,
             pods_per_node=count,
-            options=kind.buyable if pool.state.not_ready is None else (),
+            options=() if is_closed else _worth_buying(kind, on_demand.get(kind.instance_type.name, ())),
             preference=pod_class.rulings.score(pool.name, kind.type_at),
         )
         for kind, count in fitting
         if kind.usd_per_hour is not None
     ]
+
+
+def _worth_buying(kind: Kind, on_demand: Iterable[Kind]) -> tuple[NodeOption, ...]:
+    """Spot that is dearer than on-demand of the same type in the same zone is never bought, whatever rules prefer.
+    ``on_demand`` are the kinds of that type that can be bought.
+
+    Karpenter compares with the cheapest on-demand of all types (pkg/providers/instance/filter of its AWS provider).
+    """
+    if kind.capacity_type != keys.SPOT:
+        return kind.buyable
+    cheaper = {option.offering.zone for other in on_demand if _price(other) < _price(kind) for option in other.buyable}
+    return tuple(each for each in kind.buyable if each.offering.zone not in cheaper)
+
+
+def _price(kind: Kind) -> int:
+    return (kind.usd_per_hour or FREE).micros
 
 
 _NO_DEMAND = Demand(terms=((),), tolerations=(), keys=frozenset())

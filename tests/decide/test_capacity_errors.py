@@ -51,10 +51,10 @@ def gpu_pods(count: int) -> Iterable[object]:
     return [pod(f"pod-{index:03}", gpu=1) for index in range(count)]
 
 
-def one_offering(pods: int, refuses: Callable[[Claim], bool | str], **more: object) -> World:
+def one_offering(pods: int, refuses: Callable[[Claim], bool | str]) -> World:
     """One type in one zone at one capacity type is all that there is."""
     sold = catalog([G5_XLARGE], zones=ONE_ZONE, capacity_types=[keys.ON_DEMAND])
-    stack = environment(caps=Caps(launches=20, added_usd_per_hour=UsdPerHour(10**12)), **more)
+    stack = environment(caps=Caps(launches=20, added_usd_per_hour=UsdPerHour(10**12)))
     return World(policy(node_pool()), gpu_pods(pods), sold=sold, stack=stack, refuses=refuses)  # type: ignore[arg-type]
 
 

@@ -2,23 +2,31 @@
 
 from __future__ import annotations
 
+from attrs import evolve
+
 from engine.model import labels as keys
+from engine.model.catalog import Catalog
 from engine.model.claim import Claim
 from engine.model.environment import Caps
+from engine.model.ledger import Ledger, Unavailable
 from engine.model.money import UsdPerHour
 from engine.model.plan import Plan
+from engine.model.policy import NodePool
 from engine.model.refusal import OfferingsUnavailable, Refusal
+from engine.model.rule import Expression, RequirementRule
 from tests.builders import (
     G5_2XLARGE,
     G5_12XLARGE,
     G5_XLARGE,
     NOON,
+    SOMEWHERE,
     catalog,
     environment,
     minutes,
     node_pool,
     pod,
     requirement,
+    usd,
 )
 from tests.decide.world import World, policy
 
@@ -91,3 +99,65 @@ def test_a_spot_quota_bars_all_spot_of_its_families_at_once_and_on_demand_is_use
     assert [launch.claim.node_pool for launch in probing.launches].count("s") == 1
     one.pods |= {each.key: each for each in [pod(f"last-{index}", gpu=1) for index in range(4)]}
     assert _capacity_types(one.turn(minutes(1))) == {keys.SPOT}
+
+
+# --- 30: one list of prices for plan and launch, and spot no dearer than on-demand
+
+_PREFERS_SPOT = RequirementRule(
+    name="spot-first",
+    position=SOMEWHERE,
+    message="spot first",
+    prefer=Expression('instanceType.capacityType == "spot" ? 1.0 : 0.0', SOMEWHERE),
+)
+
+
+def _sold(on_demand: str, spot: str) -> Catalog:
+    """One type in three zones at these prices."""
+    paid = {keys.ON_DEMAND: usd(on_demand), keys.SPOT: usd(spot)}
+    sold = catalog([G5_XLARGE])
+    return evolve(sold, offerings=tuple(evolve(each, usd_per_hour=paid[each.capacity_type]) for each in sold.offerings))
+
+
+def _bought(*pools: NodePool, sold: Catalog, prefers_spot: bool = False, **more: object) -> tuple[str, UsdPerHour]:
+    """The capacity type and price of the one machine that is bought for one pod."""
+    rules = policy(*(pools or (node_pool(),)), rules=(_PREFERS_SPOT,) if prefers_spot else ())
+    one = World(rules, [pod(gpu=1, **more)], sold=sold)  # type: ignore[arg-type]
+    (launch,) = one.decide().launches
+    return launch.claim.inputs.capacity_type, launch.claim.usd_per_hour
+
+
+def test_with_on_demand_at_two_thirds_off_the_plan_buys_on_demand_at_that_price() -> None:
+    assert _bought(sold=_sold("1.0", "0.4")) == (keys.SPOT, usd("0.4"))
+    assert _bought(sold=_sold("0.32", "0.4")) == (keys.ON_DEMAND, usd("0.32"))
+
+
+def test_spot_dearer_than_on_demand_is_not_bought_even_where_a_rule_prefers_spot() -> None:
+    assert _bought(sold=_sold("1.0", "0.9999"), prefers_spot=True)[0] == keys.SPOT
+    assert _bought(sold=_sold("1.0", "1.0"), prefers_spot=True)[0] == keys.SPOT
+    assert _bought(sold=_sold("1.0", "1.0001"), prefers_spot=True) == (keys.ON_DEMAND, usd("1.0"))
+
+
+def test_spot_dearer_than_on_demand_is_bought_where_on_demand_is_not_permitted() -> None:
+    sold, spot_alone = _sold("1.0", "1.2"), [requirement(keys.CAPACITY_TYPE, "In", keys.SPOT)]
+    assert _bought(node_pool(requirements=spot_alone), sold=sold) == (keys.SPOT, usd("1.2"))
+    assert _bought(sold=sold, selector={keys.CAPACITY_TYPE: keys.SPOT}) == (keys.SPOT, usd("1.2"))
+
+
+def test_spot_dearer_than_on_demand_is_bought_in_the_zones_where_on_demand_is_out() -> None:
+    sold = _sold("1.0", "1.2")
+    one = World(policy(node_pool(), rules=(_PREFERS_SPOT,)), [pod(gpu=1)], sold=sold)
+    barred = Unavailable(NOON + minutes(3), 1, "InsufficientInstanceCapacity")
+    one.ledger = Ledger(unavailable={"g5.xlarge/us-east-1b/on-demand": barred})
+    (launch,) = one.decide().launches
+    inputs = launch.claim.inputs
+    assert (inputs.capacity_type, inputs.zone) in {(keys.SPOT, "us-east-1b"), (keys.ON_DEMAND, "us-east-1a")}
+    zones = ("us-east-1a", "us-east-1b", "us-east-1c")
+    one.ledger = Ledger(unavailable={f"g5.xlarge/{zone}/on-demand": barred for zone in zones})
+    (launch,) = one.decide().launches
+    assert (launch.claim.inputs.capacity_type, launch.claim.usd_per_hour) == (keys.SPOT, usd("1.2"))
+
+
+def test_the_weights_of_pools_ladder_spot_and_on_demand_at_any_price() -> None:
+    spot = node_pool("s", weight=100, requirements=[requirement(keys.CAPACITY_TYPE, "In", keys.SPOT)])
+    on_demand = node_pool("o", weight=10, requirements=[requirement(keys.CAPACITY_TYPE, "In", keys.ON_DEMAND)])
+    assert _bought(spot, on_demand, sold=_sold("1.0", "1.2")) == (keys.SPOT, usd("1.2"))

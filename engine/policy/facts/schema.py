@@ -128,7 +128,8 @@ RULE_PARTS: Mapping[RuleKind, tuple[RulePart, ...]] = {
             "double",
             _REQUIREMENT,
             "How much the pod likes it, from 0.0 to 1.0. Scores times weights are summed; among pools of one weight the"
-            " highest sum wins at any price, and price decides among equals.",
+            " highest sum wins at any price, and price decides among equals. Spot that is dearer than on-demand of the"
+            " same type in the same zone is not bought all the same, where on-demand is permitted.",
         ),
         _conditions(_REQUIREMENT),
         _message(_REQUIREMENT),
