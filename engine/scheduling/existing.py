@@ -15,7 +15,11 @@ from engine.model.pod import PodKey
 from engine.model.quantity import CPU, MEMORY, Resources
 from engine.scheduling.ceilings import Counts
 from engine.scheduling.groups import Demand, PodClass
-from engine.scheduling.offers import Offer, OfferingName
+from engine.scheduling.offers import Kind, Offer, OfferingName
+from engine.scheduling.packed import Standing
+from engine.scheduling.problem import NodeOption
+from engine.scheduling.requirements import canonical_labels
+from engine.scheduling.topology.topology import Topology
 
 _ALWAYS_RELEVANT = frozenset((keys.NODE_POOL, keys.INSTANCE_TYPE, keys.CAPACITY_TYPE, keys.ZONE))
 
@@ -54,10 +58,13 @@ class Alike:
 class World:
     """Nodes with the room that is left on them, and who got which pods. Numbers, the members, stand for nodes."""
 
-    def __init__(self, relevant_keys: frozenset[str], counts: Counts | None = None) -> None:
+    def __init__(
+        self, relevant_keys: frozenset[str], counts: Counts | None = None, topology: Topology | None = None
+    ) -> None:
         """``relevant_keys`` are the labels that some pod asks for; nodes that differ in others only are alike.
 
-        ``counts`` know the ceilings of groups of pods; every pod that is put somewhere is counted there.
+        ``counts`` know the ceilings of groups of pods, ``topology`` what ties pods to each other, None where nothing
+        does; every node that joins and every pod that is put somewhere is told to them.
         """
         self._relevant = sorted(relevant_keys | _ALWAYS_RELEVANT)
         self._places: dict[tuple[object, ...], Place] = {}
@@ -68,6 +75,12 @@ class World:
         self._is: dict[int, Alike] = {}
         self.pods: dict[int, list[PodKey]] = {}
         self.counts = counts or Counts()
+        self.topology = topology
+
+    @property
+    def size(self) -> int:
+        """How many kinds of nodes there are, alike ones counted once."""
+        return len(self._members)
 
     def place_of(
         self, labels: Mapping[str, str], taints: Iterable[Taint], *, is_accelerated: bool, in_flight: bool
@@ -86,22 +99,27 @@ class World:
             self._places[content] = Place(dict(shown), standing, is_accelerated, in_flight, offering, content)
         return self._places[content]
 
-    def add(self, place: Place, room: Resources, member: int, is_empty: bool = True) -> None:
-        """A node with the room that is left on it."""
+    def add(self, place: Place, room: Resources, member: int, is_empty: bool = True, name: str | None = None) -> None:
+        """A node with the room that is left on it; by its ``name`` the pods that are bound there are known."""
         self._put(place, room, member, is_empty)
         self._count(place, is_empty, 1)
+        if self.topology is not None:
+            self.topology.join(member, place.labels, place.taints, name)
 
     def settle(self, place: Place, room: Resources, member: int, pods: Sequence[PodKey], pod_class: PodClass) -> None:
         """A node that takes these pods at once; ``room`` is what it has before."""
         self.pods.setdefault(member, []).extend(pods)
         if pod_class.shares:
             self.counts.put(pod_class.shares, place.offering[0], member, pod_class.requests, len(pods))
+        if self.topology is not None and pod_class.coupling is not None:
+            self.topology.put(pod_class.coupling, member, len(pods))
         self._put(place, _less(room, pod_class.requests, len(pods)), member, is_empty=False)
         self._count(place, False, 1)
 
     def copy(self) -> World:
         """The same nodes and pods, to be filled apart; what was learnt about places is shared."""
-        twin = World(frozenset(self._relevant), self.counts.copy())
+        topology = self.topology.copy() if self.topology is not None else None
+        twin = World(frozenset(self._relevant), self.counts.copy(), topology)
         twin._places, twin._dislikes, twin._known = self._places, self._dislikes, self._known
         twin._members = {alike: list(members) for alike, members in self._members.items()}
         twin._in_zone = dict(self._in_zone)
@@ -122,6 +140,57 @@ class World:
         self._hold(alike, member, pods[:count], pod_class)
         return pods[count:]
 
+    def put_packed(self, pod_class: PodClass, pods: Sequence[PodKey], member: int) -> Sequence[PodKey]:
+        """Puts pods of the class on a node that has room for them and suits them, as far as ceilings admit them; who
+        went there."""
+        alike, count = self._is[member], len(pods)
+        if pod_class.shares and alike.place.in_flight:
+            pool = alike.place.offering[0]
+            count = self.counts.admitted(pod_class.shares, pool, member, pod_class.requests, count)
+        if count:
+            self._hold(alike, member, pods[:count], pod_class)
+        return pods[:count]
+
+    def put_one_by_one(self, pod_class: PodClass, pods: Sequence[PodKey], member: int) -> int:
+        """The same, as far as what ties pods to each other admits one after another; how many went there."""
+        if self.topology is not None and pod_class.coupling is not None:
+            pods = pods[: self.topology.admitted(pod_class.coupling, member, len(pods))]
+        return len(self.put_packed(pod_class, pods, member))
+
+    def options_open_to(
+        self, pod_class: PodClass, kind: Kind, options: tuple[NodeOption, ...]
+    ) -> tuple[NodeOption, ...]:
+        """Of a kind's options those whose new node could take a pod of the class: where spreads count fewest."""
+        if self.topology is None or pod_class.coupling is None:
+            return options
+        added = dict(kind.added_labels)
+        outlooks = [
+            (self.topology.outlook(pod_class.coupling, {**canonical_labels(each.labels), **added}), each)
+            for each in options
+        ]
+        fewest = min((seen for seen, _ in outlooks if seen is not None), default=None)
+        return tuple(each for seen, each in outlooks if seen == fewest and seen is not None)
+
+    def groups_for(self, classes: Iterable[PodClass]) -> tuple[Standing, ...]:
+        """The nodes that take pods of any of the classes, alike ones together."""
+        takers: dict[Alike, set[PodClass]] = {}
+        wasted: set[Alike] = set()
+        for pod_class in classes:
+            for group in self._fitting(pod_class, {}):
+                for fit in (*group.first, *group.last):
+                    takers.setdefault(fit.alike, set()).add(pod_class)
+                    wasted.update([fit.alike] if fit.wasted else ())
+        return tuple(
+            Standing(
+                members=tuple(self._members[alike]),
+                room=alike.room,
+                takes=frozenset(takers[alike]),
+                is_empty=alike.is_empty,
+                is_wasted=alike in wasted,
+            )
+            for alike in sorted(takers, key=lambda each: each.order)
+        )
+
     def zone_order(self, pool: str, zone: str, with_empty: bool) -> tuple[int, str]:
         """By which zones are spread over: the pool's nodes there, those without pods counted or not, then the name."""
         empty = self._in_zone.get((pool, zone, True), 0) if with_empty else 0
@@ -136,12 +205,29 @@ class World:
         empty nodes of kinds that the class is offered, in the order in which it would have them opened, so that a plan
         asked again with its nodes in flight comes out the same; last, accelerated nodes for pods that ask for none.
         """
+        if pod_class.coupling is not None and not pod_class.coupling.is_free:
+            return self._fill_in_turns(pod_class, pods, offers)
         placed = 0
         for group in self._fitting(pod_class, offers):
             placed += self._fill_in_order(pod_class, pods[placed:], group.first)
             while group.offered and placed < len(pods):
                 placed += self._fill_best_offered(pod_class, pods[placed:], group.offered)
             placed += self._fill_in_order(pod_class, pods[placed:], group.last)
+        return pods[placed:]
+
+    def _fill_in_turns(
+        self, pod_class: PodClass, pods: Sequence[PodKey], offers: Mapping[OfferingName, Offer]
+    ) -> Sequence[PodKey]:
+        """As `fill`, for pods that keep each other apart or together: where one goes may close or open other nodes, so
+        it is asked again as long as any pod finds a place."""
+        placed = 0
+        while placed < len(pods):
+            before = placed
+            for group in self._fitting(pod_class, offers):
+                offered = [fit for fit, _ in sorted(group.offered, key=lambda pair: pair[0].alike.order)]
+                placed += self._fill_in_order(pod_class, pods[placed:], (*group.first, *offered, *group.last))
+            if placed == before:
+                break
         return pods[placed:]
 
     def _fill_in_order(self, pod_class: PodClass, pods: Sequence[PodKey], order: Sequence[_Fit]) -> int:
@@ -151,14 +237,16 @@ class World:
                 if placed == len(pods):
                     return placed
                 count = self._admitted(pod_class, fit.alike.place, member, min(fit.count, len(pods) - placed))
-                if count:
+                if count > 0:
                     self._hold(fit.alike, member, pods[placed : placed + count], pod_class)
                     placed += count
         return placed
 
     def _admitted(self, pod_class: PodClass, place: Place, member: int, most: int) -> int:
         """How many pods a node may take of a class, ``most`` at most. Ceilings have no say where nodes stand."""
-        if not (pod_class.shares and place.in_flight):
+        if self.topology is not None and pod_class.coupling is not None:
+            most = self.topology.admitted(pod_class.coupling, member, most)
+        if not (most and pod_class.shares and place.in_flight):
             return most
         return self.counts.admitted(pod_class.shares, place.offering[0], member, pod_class.requests, most)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 
 from attrs import evolve, frozen
@@ -14,6 +14,7 @@ from engine.policy.rules.ruling import NO_RULINGS, Rulings
 from engine.scheduling.ceilings import Ceiling, Share, shares_of_pods
 from engine.scheduling.requirements import canonical_key
 from engine.scheduling.terms import ANY_TERMS, Terms
+from engine.scheduling.topology.coupling import Coupling
 
 _BARRING = (TaintEffect.NO_SCHEDULE, TaintEffect.NO_EXECUTE)
 
@@ -81,6 +82,7 @@ class PodClass:
     """Pods of equal placing and priority, for which rules rule alike, in name order.
 
     ``accelerators`` are the resources with more than zero; ``shares`` are their part in ceilings of groups of pods.
+    ``coupling`` ties them to other pods; None where nothing does.
     """
 
     requests: Resources
@@ -92,6 +94,7 @@ class PodClass:
     rulings: Rulings = NO_RULINGS
     shares: tuple[Share, ...] = ()
     terms: Terms = ANY_TERMS
+    coupling: Coupling | None = None
 
     @cached_property
     def shape(self) -> Shape:
@@ -107,23 +110,28 @@ def by_name(pod: PodKey) -> tuple[str, str]:
 _Key = tuple[object, ...]
 
 
-def pod_classes(pods: Iterable[Pod], rulings: Mapping[PodKey, Rulings] | None = None) -> tuple[PodClass, ...]:
+def pod_classes(
+    pods: Iterable[Pod],
+    rulings: Mapping[PodKey, Rulings] | None = None,
+    coupling_of: Callable[[PodKey], Coupling | None] | None = None,
+) -> tuple[PodClass, ...]:
     """Pods grouped, in the order of placing: priority, then what is scarce: accelerators, cpu, memory; then content.
 
-    ``rulings`` that are equal must be one object; a pod without any has none.
+    ``rulings`` that are equal must be one object, and couplings; a pod may have none of either.
     """
     known: dict[int, _Key] = {}
     ruled = {id(each): each for each in rulings.values()} if rulings else {}
-    members: dict[tuple[_Key, int, int], list[Pod]] = {}
+    members: dict[tuple[_Key, int, int, Coupling | None], list[Pod]] = {}
     for pod in pods:
         placing = pod.placing
         # Pods of one owner often share one value; hashing it once is what makes thousands of them cheap.
         key = known.get(id(placing)) or known.setdefault(id(placing), _content(placing))
         ruling = id(rulings.get(pod.key, NO_RULINGS)) if rulings else 0
-        members.setdefault((key, pod.priority, ruling), []).append(pod)
+        coupling = coupling_of(pod.key) if coupling_of is not None else None
+        members.setdefault((key, pod.priority, ruling, coupling), []).append(pod)
     demands: dict[_Key, Demand] = {}
     classes = []
-    for (key, priority, ruling), alike in members.items():
+    for (key, priority, ruling, coupling), alike in members.items():
         placing = alike[0].placing
         asked = _demanded(placing)
         demand = demands.get(asked) or demands.setdefault(asked, Demand.of(placing))
@@ -135,6 +143,7 @@ def pod_classes(pods: Iterable[Pod], rulings: Mapping[PodKey, Rulings] | None = 
             accelerators=placing.requests.accelerators(),
             pods=tuple(sorted((pod.key for pod in alike), key=by_name)),
             rulings=ruled.get(ruling, NO_RULINGS),
+            coupling=coupling,
         )
         classes.append((_order(formed, key), formed))
     return tuple(formed for _, formed in sorted(classes, key=lambda pair: pair[0]))
@@ -182,8 +191,9 @@ def _demanded(placing: Placing) -> _Key:
     return selector, placing.affinity_terms, placing.volume_terms, placing.tolerations
 
 
-def _order(formed: PodClass, key: _Key) -> tuple[int, int, int, int, str, str]:
+def _order(formed: PodClass, key: _Key) -> tuple[int, int, int, int, str, str, int]:
     requests = formed.requests
     scarce = sum(requests.amount(resource) for resource in formed.accelerators)
     size = -requests.amount(CPU), -requests.amount(MEMORY)
-    return (-formed.priority, -scarce, *size, repr(key), formed.rulings.order)
+    coupled = formed.coupling.number if formed.coupling is not None else -1
+    return (-formed.priority, -scarce, *size, repr(key), formed.rulings.order, coupled)

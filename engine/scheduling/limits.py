@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
+
+from attrs import frozen
 
 from engine.model.environment import Caps
-from engine.model.money import UsdPerHour
+from engine.model.money import FREE, UsdPerHour
 from engine.model.plan import LimitUse
 from engine.model.quantity import ACCELERATORS, CPU, MEMORY, NODES, NOTHING, Resources
 from engine.model.refusal import BringUpsFailed, CapReached, CeilingReached, GuardrailBlocks, LimitReached
 from engine.scheduling.ceilings import Ceiling
+from engine.scheduling.offers import Kind
 from engine.scheduling.problem import PoolState
 
 UNLIMITED = sys.maxsize
@@ -21,6 +25,14 @@ _FIRST_NAMED = (*ACCELERATORS, NODES, CPU, MEMORY)
 def resource_order(resource: str) -> tuple[int, str]:
     """Scarce resources first, so that the reason names the GPU before the memory."""
     return (_FIRST_NAMED.index(resource) if resource in _FIRST_NAMED else len(_FIRST_NAMED), resource)
+
+
+@frozen(eq=False)
+class LimitRow:
+    """One bound on all nodes of a plan together: ``left`` of it, and what a node of a kind takes."""
+
+    left: int
+    taken_by: Callable[[Kind], int]
 
 
 class Headroom:
@@ -35,8 +47,15 @@ class Headroom:
         }
         self._under = dict.fromkeys(self._of_pools, 0)
         self._planned = dict.fromkeys(self._pools, NOTHING)
-        # Of what is on probation one launch is tried in a pass.
+        # Of what is on probation one launch is tried in a pass; of a reservation as many as it has places.
         self._tried: Counter[str] = Counter()
+        self._places = {
+            option.offering.reservation_id: option.available
+            for state in self._pools.values()
+            for option in state.options
+            if option.available is not None
+        }
+        self._reserved: Counter[str] = Counter()
         self._caps = caps
         self._launches = 0
         self._added_micros = 0
@@ -45,10 +64,18 @@ class Headroom:
         """Whether none of what is on probation is tried by this plan already."""
         return not any(self._tried[probe] for probe in probes)
 
-    def nodes_within_limits(self, pool: str, capacity: Resources, price: UsdPerHour, probes: Sequence[str] = ()) -> int:
-        """How many nodes of this capacity and price the pool's limits and ceilings still admit; no more than one where
-        something is probed by it."""
-        admitted = self._nodes_within_limits(pool, capacity, price)
+    def places_left(self, reservation: str) -> int:
+        """How many more nodes a reservation takes; without bound where it is none."""
+        if reservation not in self._places:
+            return UNLIMITED
+        return max(0, self._places[reservation] - self._reserved[reservation])
+
+    def nodes_within_limits(
+        self, pool: str, capacity: Resources, price: UsdPerHour, probes: Sequence[str] = (), reservation: str = ""
+    ) -> int:
+        """How many nodes of this capacity and price the pool's limits and ceilings, and the reservation, still admit;
+        no more than one where something is probed by it."""
+        admitted = min(self._nodes_within_limits(pool, capacity, price), self.places_left(reservation))
         return min(admitted, int(self.may_try(probes))) if probes else admitted
 
     def _nodes_within_limits(self, pool: str, capacity: Resources, price: UsdPerHour) -> int:
@@ -68,6 +95,26 @@ class Headroom:
                 admitted = min(admitted, self._left(ceiling) // each)
         return admitted
 
+    def rows(self) -> tuple[LimitRow, ...]:
+        """Limits, ceilings, reservations, and what is on probation, caps apart, with what this plan has left of it."""
+        rows = [row for pool, state in sorted(self._pools.items()) for row in self._rows_of(pool, state)]
+        ceilings = (each for each in self._of_pools if each.is_enforced)
+        rows += (LimitRow(self._left(each), partial(_taken_of_ceiling, each)) for each in ceilings)
+        options = (option for state in self._pools.values() for option in state.options)
+        probes = sorted({probe for option in options for probe in option.probes})
+        rows += (LimitRow(self.places_left(each), partial(_reserves, each)) for each in sorted(self._places))
+        return (*rows, *(LimitRow(int(self.may_try((probe,))), partial(_tries, probe)) for probe in probes))
+
+    def _rows_of(self, pool: str, state: PoolState) -> Iterator[LimitRow]:
+        planned = self._planned[pool]
+        for resource, limit in state.limits.items():
+            left = limit - state.used.amount(resource) - planned.amount(resource)
+            yield LimitRow(max(0, left), partial(_taken_of_limit, pool, resource))
+        if state.replacing is not None:
+            room = state.replacing.room - planned
+            for resource in (NODES, *ACCELERATORS):
+                yield LimitRow(max(0, room.amount(resource)), partial(_taken_of_limit, pool, resource))
+
     def nodes_within_caps(self, price: UsdPerHour) -> int:
         """How many nodes of this price the pass may still launch."""
         launches = max(0, self._caps.launches - self._launches)
@@ -76,18 +123,24 @@ class Headroom:
         money = max(0, self._caps.added_usd_per_hour.micros - self._added_micros)
         return min(launches, money // price.micros)
 
-    def take(self, pool: str, capacity: Resources, price: UsdPerHour, probes: Iterable[str] = ()) -> None:
+    def take(
+        self, pool: str, capacity: Resources, price: UsdPerHour, probes: Iterable[str] = (), reservation: str = ""
+    ) -> None:
         """Counts one node."""
         self._tried.update(probes)
+        self._reserved[reservation] += 1
         self._planned[pool] = self._planned[pool] + capacity
         for ceiling in self._ceilings[pool]:
             self._under[ceiling] += ceiling.of_node(capacity, price)
         self._launches += 1
         self._added_micros += price.micros
 
-    def give_back(self, pool: str, capacity: Resources, price: UsdPerHour, probes: Iterable[str] = ()) -> None:
+    def give_back(
+        self, pool: str, capacity: Resources, price: UsdPerHour, probes: Iterable[str] = (), reservation: str = ""
+    ) -> None:
         """Takes one node off again."""
         self._tried.subtract(probes)
+        self._reserved[reservation] -= 1
         self._planned[pool] = self._planned[pool] - capacity
         for ceiling in self._ceilings[pool]:
             self._under[ceiling] -= ceiling.of_node(capacity, price)
@@ -151,6 +204,22 @@ class Headroom:
             for resource in state.limits
         )
         return (*own, *(ceiling.use(self._under[ceiling]) for ceiling in self._of_pools))
+
+
+def _tries(probe: str, kind: Kind) -> int:
+    return int(probe in kind.probes)
+
+
+def _reserves(reservation: str, kind: Kind) -> int:
+    return int(kind.reservation == reservation)
+
+
+def _taken_of_limit(pool: str, resource: str, kind: Kind) -> int:
+    return kind.capacity.amount(resource) if kind.pool == pool else 0
+
+
+def _taken_of_ceiling(ceiling: Ceiling, kind: Kind) -> int:
+    return ceiling.of_node(kind.capacity, kind.usd_per_hour or FREE) if kind.pool in ceiling.node_pools else 0
 
 
 def _replaced(left: Resources, capacity: Resources) -> int:

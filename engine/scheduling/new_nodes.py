@@ -9,18 +9,16 @@ from collections.abc import Iterable, Sequence
 
 from attrs import define
 
-from engine.model.money import FREE, UsdPerHour
+from engine.model.money import FREE
 from engine.model.pod import PodKey
-from engine.model.refusal import LostOffering
 from engine.scheduling.ceilings import Counts
 from engine.scheduling.existing import World
 from engine.scheduling.groups import PodClass
 from engine.scheduling.limits import Headroom
 from engine.scheduling.offers import Kind, Market, Offer, PoolOffers
+from engine.scheduling.packed import PackedNode
 from engine.scheduling.problem import NodeOption
 from engine.scheduling.requirements import canonical_labels
-
-_SHOWN_LOSERS = 3
 
 
 @define(eq=False)
@@ -31,7 +29,6 @@ class Opened:
     kind: Kind
     option: NodeOption
     for_base_capacity: bool
-    lost: tuple[LostOffering, ...]
 
 
 class NewNodes:
@@ -61,12 +58,53 @@ class NewNodes:
             each = min(best.pods_per_node, admitted)
             within = min(self._within_limits(best.kind), affordable)
             count = min(admitted // each, _nodes_admitted(best.kind, pod_class, within, world.counts))
-            lost = _lost_for_pods(ranked, each)
             for start in range(0, count * each, each):
-                opened = self._open(best.kind, best.options, world, lost)
+                opened = self._open(best.kind, best.options, world)
                 self._settle(opened, world, pods[start : start + each], pod_class)
             pods = pods[count * each :]
         return pods
+
+    def open_packed(self, node: PackedNode, world: World) -> int | None:
+        """Opens a node, still empty; None where limits or caps are in the way."""
+        kind = node.kind
+        if not (self._within_limits(kind) and self._headroom.nodes_within_caps(kind.usd_per_hour or FREE)):
+            return None
+        opened = self._open(kind, node.options, world, stays_empty=True)
+        self._settle(opened, world)
+        return opened.member
+
+    def open_apart(self, pod_class: PodClass, pods: Sequence[PodKey], world: World) -> Sequence[PodKey]:
+        """As `open_for`, for pods that keep each other apart or together: node by node, each where such a pod may go.
+
+        Returns those for which none may be opened.
+        """
+        while pods:
+            found = self._place_for_one(pod_class, len(pods), world)
+            if found is None:
+                break
+            offer, options = found
+            opened = self._open(offer.kind, options, world)
+            self._settle(opened, world)
+            most = min(offer.pods_per_node, len(pods), _admitted(offer.kind, pod_class, len(pods), world.counts))
+            went = world.put_one_by_one(pod_class, pods[:most], opened.member)
+            if not went:
+                break
+            pods = pods[went:]
+        return pods
+
+    def _place_for_one(
+        self, pod_class: PodClass, pods: int, world: World
+    ) -> tuple[Offer, tuple[NodeOption, ...]] | None:
+        """The best offer, and its options, where the class may have a new node."""
+        offers = [offer for offer in self._market.offers(pod_class) if offer.options]
+        ranked = self._ranked(offers, pod_class, pods, world.counts)
+        for offer in ranked:
+            if not self._headroom.nodes_within_caps(offer.usd_per_hour):
+                return None
+            options = world.options_open_to(pod_class, offer.kind, offer.options)
+            if options:
+                return offer, options
+        return None
 
     def open_base(self, pool: PoolOffers, world: World) -> None:
         """Opens the cheapest nodes until the pool has its base capacity or may have no more."""
@@ -79,9 +117,8 @@ class NewNodes:
             priced.sort(key=lambda pair: (pair[0].micros, pair[1].order))
             if not priced or not self._headroom.nodes_within_caps(priced[0][0]):
                 return
-            price, kind = priced[0]
-            lost = _lost_to(kind, price, [(paid, paid, other, other.buyable) for paid, other in priced])
-            self._settle(self._open(kind, kind.buyable, world, lost, for_base=True), world)
+            _, kind = priced[0]
+            self._settle(self._open(kind, kind.buyable, world, for_base=True, stays_empty=True), world)
 
     def nodes_of(self, pool: PoolOffers) -> int:
         """How many nodes the pool keeps, those of this plan included."""
@@ -114,20 +151,24 @@ class NewNodes:
         return sorted(within, key=lambda each: each.cost(admitted[each], each.pods_per_node))
 
     def _within_limits(self, kind: Kind) -> int:
-        return self._headroom.nodes_within_limits(kind.pool, kind.capacity, kind.usd_per_hour or FREE, kind.probes)
+        return self._headroom.nodes_within_limits(
+            kind.pool, kind.capacity, kind.usd_per_hour or FREE, kind.probes, kind.reservation
+        )
 
     def _open(
         self,
         kind: Kind,
         options: Sequence[NodeOption],
         world: World,
-        lost: tuple[LostOffering, ...],
+        *,
         for_base: bool = False,
+        stays_empty: bool = False,
     ) -> Opened:
-        # Zones cost the same here, so the one with the fewest nodes takes it.
-        option = min(options, key=lambda each: world.zone_order(kind.pool, each.offering.zone, with_empty=for_base))
-        self._headroom.take(kind.pool, kind.capacity, kind.usd_per_hour or FREE, kind.probes)
-        opened = Opened(self._next_member, kind, option, for_base, lost)
+        # Zones cost the same here, so the one with the fewest nodes takes it; as long as nodes are opened of which none
+        # gets its pods yet, empty ones count.
+        option = min(options, key=lambda each: world.zone_order(kind.pool, each.offering.zone, with_empty=stays_empty))
+        self._headroom.take(kind.pool, kind.capacity, kind.usd_per_hour or FREE, kind.probes, kind.reservation)
+        opened = Opened(self._next_member, kind, option, for_base)
         self.opened[opened.member] = opened
         self._next_member += 1
         return opened
@@ -135,7 +176,7 @@ class NewNodes:
     def _close(self, opened: Opened) -> None:
         del self.opened[opened.member]
         kind = opened.kind
-        self._headroom.give_back(kind.pool, kind.capacity, kind.usd_per_hour or FREE, kind.probes)
+        self._headroom.give_back(kind.pool, kind.capacity, kind.usd_per_hour or FREE, kind.probes, kind.reservation)
 
     def _settle(
         self, opened: Opened, world: World, pods: Sequence[PodKey] = (), pod_class: PodClass | None = None
@@ -166,30 +207,3 @@ def _nodes_admitted(kind: Kind, pod_class: PodClass, nodes: int, counts: Counts)
 def node_labels(kind: Kind, option: NodeOption) -> dict[str, str]:
     """The labels of the node that an option becomes, custom ones that were left to choose included."""
     return {**canonical_labels(option.labels), **dict(kind.added_labels)}
-
-
-# What its nodes for the same end cost together, what one costs, its kind, its options.
-_Loser = tuple[UsdPerHour, UsdPerHour, Kind, Sequence[NodeOption]]
-
-
-def _lost_for_pods(ranked: Sequence[Offer], pods: int) -> tuple[LostOffering, ...]:
-    """The next-best of the ranking, priced for the same pods: as many of its nodes as these would need."""
-    best = ranked[0]
-    losers: list[_Loser] = []
-    for offer in ranked[1:]:
-        nodes = -(-pods // offer.pods_per_node)
-        losers.append((UsdPerHour(offer.usd_per_hour.micros * nodes), offer.usd_per_hour, offer.kind, offer.options))
-    return _lost_to(best.kind, best.usd_per_hour, losers)
-
-
-def _lost_to(winner: Kind, price: UsdPerHour, losers: Iterable[_Loser]) -> tuple[LostOffering, ...]:
-    """Of each other type and capacity type the cheapest, three at most."""
-    shown: dict[tuple[str, str], LostOffering] = {}
-    won = (winner.instance_type.name, winner.capacity_type)
-    for cost, each, kind, options in sorted(losers, key=lambda lost: (lost[0].micros, lost[1].micros, lost[2].order)):
-        name = (kind.instance_type.name, kind.capacity_type)
-        if name != won and name not in shown:
-            shown[name] = LostOffering(options[0].offering.key, each, cost - price)
-        if len(shown) == _SHOWN_LOSERS:
-            break
-    return tuple(shown.values())

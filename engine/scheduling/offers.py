@@ -13,6 +13,7 @@ from engine.model.money import FREE, UsdPerHour
 from engine.model.pod import DaemonSet
 from engine.model.policy import NodePool
 from engine.model.quantity import NODES, Resources
+from engine.model.reservation import ReservationKind
 from engine.policy.rules.ruling import TypeAt
 from engine.scheduling.daemons import Daemons
 from engine.scheduling.groups import Demand, PodClass, Shape
@@ -23,16 +24,18 @@ _ONE_NODE = Resources({NODES: 1})
 
 # Custom labels that were left to choose, in name order.
 AddedLabels = tuple[tuple[str, str], ...]
-# Type, capacity type, price, capacity, room, overhead, added labels, probes.
-_Content = tuple[str, str, UsdPerHour | None, Resources, Resources, Resources, AddedLabels, tuple[str, ...]]
+# Type, capacity type, reservation, price, capacity, room, overhead, added labels, probes.
+_Content = tuple[str, str, str, UsdPerHour | None, Resources, Resources, Resources, AddedLabels, tuple[str, ...]]
 
 
 @frozen(eq=False)
 class Kind:
-    """Options of one pool that differ in nothing but the zone; those on probation are apart from the others.
+    """Options of one pool that differ in nothing but the zone; those on probation are apart from the others, and each
+    reservation is a kind of its own, of which ``most`` more nodes can be had, of all pools together.
 
     ``capacity`` is what counts against limits, one ``nodes`` included; ``room`` is allocatable less daemons, which
-    take ``overhead``. ``added_labels`` are the pool's custom labels that were left to choose. ``buyable`` are the
+    take ``overhead``. ``cost`` is what it is chosen by: its price and what the pool says a node costs besides; free
+    where it has no price. ``added_labels`` are the pool's custom labels that were left to choose. ``buyable`` are the
     options that have a price and refused no launch lately, or may be tried again: then, for each of the ``probes``, one
     launch. ``order`` decides where prices are equal.
     """
@@ -46,18 +49,37 @@ class Kind:
     overhead: Resources
     added_labels: AddedLabels
     options: tuple[NodeOption, ...]
+    node_cost: UsdPerHour = FREE
     probes: tuple[str, ...] = ()
     buyable: tuple[NodeOption, ...] = field(init=False)
     order: tuple[object, ...] = field(init=False)
+    cost: UsdPerHour = field(init=False)
+    reservation: str = field(init=False)
+    most: int | None = field(init=False)
 
     @buyable.default
     def _priced_and_available(self) -> tuple[NodeOption, ...]:
-        return tuple(each for each in self.options if each.usd_per_hour is not None and each.is_available)
+        return tuple(
+            each for each in self.options if each.usd_per_hour is not None and each.is_available and each.available != 0
+        )
 
     @order.default
     def _fewest_accelerators_then_names(self) -> tuple[object, ...]:
         devices = sum(self.instance_type.accelerators.values())
-        return devices, self.pool, self.instance_type.name, self.capacity_type, self.added_labels, self.probes
+        name = (self.instance_type.name, self.capacity_type, *_reservation_order(self.options[0]))
+        return devices, self.pool, *name, self.added_labels, self.probes
+
+    @cost.default
+    def _price_and_node_cost(self) -> UsdPerHour:
+        return self.usd_per_hour + self.node_cost if self.usd_per_hour is not None else FREE
+
+    @reservation.default
+    def _that_of_its_options(self) -> str:
+        return self.options[0].offering.reservation_id
+
+    @most.default
+    def _places_of_the_reservation(self) -> int | None:
+        return self.options[0].available
 
     @property
     def type_at(self) -> TypeAt:
@@ -86,7 +108,7 @@ class Offer:
         ``pods_per_node`` may differ from the offer's where a real node has other room than was foretold.
         """
         served = min(pods_per_node, pods)
-        return self.tier, -self.preference, self.usd_per_hour.micros / served, -served, self.kind.order
+        return self.tier, -self.preference, self.kind.cost.micros / served, -served, self.kind.order
 
 
 # Offers that a class would as soon have, but for their price.
@@ -166,8 +188,10 @@ class PoolOffers:
         return bool(pod_class.accelerators) or not kind.instance_type.is_accelerated or self.state.pool.open_to_all_pods
 
     def fitting(self, pod_class: PodClass) -> list[tuple[Kind, int]]:
-        """The permitted kinds that hold at least one pod of the class and may be made for it, with how many: no rule bars
-        them, and not too many of their GPUs would go unused."""
+        """The permitted kinds that hold at least one pod of the class and may be made for it, with how many.
+
+        No rule bars them, and not too many of their GPUs would go unused.
+        """
         rulings, wasteful = pod_class.rulings, pod_class.terms.wasteful
         return [
             pair
@@ -252,7 +276,7 @@ class PoolOffers:
             room = rooms.setdefault(room, room)
             price, capacity = option.usd_per_hour, option.capacity
             offering = option.offering
-            name = (offering.instance_type, offering.capacity_type)
+            name = (offering.instance_type, offering.capacity_type, offering.reservation_id)
             content = (*name, price, capacity, room, overhead, added, option.probes)
             groups.setdefault(content, []).append(option)
         return tuple(
@@ -266,9 +290,10 @@ class PoolOffers:
                 overhead=overhead,
                 added_labels=added,
                 options=tuple(options),
+                node_cost=self.state.pool.node_cost,
                 probes=probes,
             )
-            for (_, capacity_type, price, capacity, room, overhead, added, probes), options in groups.items()
+            for (_, capacity_type, _, price, capacity, room, overhead, added, probes), options in groups.items()
         )
 
 
@@ -280,6 +305,8 @@ class Market:
         # By what decides of a class, so that classes which only their neighbours tell apart are asked about once.
         self._offers: dict[Shape, tuple[Offer, ...]] = {}
         self._rungs: dict[Shape, tuple[Rung, ...]] = {}
+        self._kinds: dict[Shape, Mapping[Kind, None]] = {}
+        self._labels: dict[Shape, tuple[Mapping[str, str], ...]] = {}
         self._by_offering: dict[Shape, Mapping[OfferingName, Offer]] = {}
 
     def offers(self, pod_class: PodClass) -> tuple[Offer, ...]:
@@ -312,6 +339,31 @@ class Market:
                     grouped.setdefault((offer.tier, -offer.preference), []).append(offer)
             self._rungs[shape] = tuple(tuple(grouped[key]) for key in sorted(grouped))
         return self._rungs[shape]
+
+    def kinds(self, pod_class: PodClass) -> Mapping[Kind, None]:
+        """Those that can be bought for the class now, the cheapest first."""
+        shape = pod_class.shape
+        if shape not in self._kinds:
+            open_to = [offer for offer in self.offers(pod_class) if offer.options]
+            open_to.sort(key=lambda offer: (offer.kind.cost.micros, offer.kind.order))
+            self._kinds[shape] = dict.fromkeys(offer.kind for offer in open_to)
+        return self._kinds[shape]
+
+    def kinds_without_pods(self, pool: str) -> Iterable[Kind]:
+        """What a pool may launch when no pod says anything, the cheapest first."""
+        kinds = next(each for each in self.pools if each.name == pool).kinds_without_pods()
+        return sorted((kind for kind in kinds if kind.buyable), key=lambda kind: (kind.cost.micros, kind.order))
+
+    def labels(self, pod_class: PodClass) -> tuple[Mapping[str, str], ...]:
+        """Those of all nodes that can be bought for the class now."""
+        shape = pod_class.shape
+        if shape not in self._labels:
+            self._labels[shape] = tuple(
+                {**canonical_labels(option.labels_once_up), **dict(offer.kind.added_labels)}
+                for offer in self.offers(pod_class)
+                for option in offer.options
+            )
+        return self._labels[shape]
 
     def by_offering(self, pod_class: PodClass) -> Mapping[OfferingName, Offer]:
         """The class's offers by what they become: pool, instance type, capacity type and zone."""
@@ -377,6 +429,13 @@ def _price(kind: Kind) -> int:
 _NO_DEMAND = Demand(terms=((),), tolerations=(), keys=frozenset())
 
 
-def _by_name(option: NodeOption) -> tuple[str, str, str, int]:
+def _by_name(option: NodeOption) -> tuple[str, str, str, str, int]:
     micros = option.usd_per_hour.micros if option.usd_per_hour is not None else -1
-    return option.offering.instance_type, option.offering.capacity_type, option.offering.zone, micros
+    of = option.offering
+    return of.instance_type, of.capacity_type, of.zone, of.reservation_id, micros
+
+
+def _reservation_order(option: NodeOption) -> tuple[bool, str]:
+    """Karpenter's (pkg/providers/instance/filter of its AWS provider): a reservation without end before a block."""
+    is_block = option.labels.get(keys.CAPACITY_RESERVATION_TYPE) == ReservationKind.CAPACITY_BLOCK.value
+    return is_block, option.offering.reservation_id

@@ -16,9 +16,11 @@ from engine.model.pod import DaemonSet, Pod, PodKey
 from engine.model.policy import NodePool
 from engine.model.quantity import Resources
 from engine.model.refusal import BringUpsFailed, GuardrailBlocks, LostOffering, PoolClosed
+from engine.model.workload import Namespace
 from engine.policy.rules.ruling import Rulings
 from engine.scheduling.ceilings import Ceiling
 from engine.scheduling.terms import Terms
+from engine.scheduling.topology.neighbourhood import StandingNode
 
 
 @frozen
@@ -32,6 +34,8 @@ class NodeOption:
 
     ``refused`` is what the ledger's word is for: the refusal that bars the option, or the last one, while it is on
     probation. Then no more than one launch is tried for each of the ``probes``, which other options may share.
+    ``available`` is how many more machines a reservation takes, of all pools together, and ``places`` how many it takes
+    in all; None and 0 where it is none.
     """
 
     instance_type: InstanceType
@@ -44,6 +48,8 @@ class NodeOption:
     refused: Unavailable | None = None
     probes: tuple[str, ...] = ()
     predicted_labels: Mapping[str, str] = field(factory=dict)
+    available: int | None = None
+    places: int = 0
 
     @property
     def labels_once_up(self) -> Mapping[str, str]:
@@ -116,9 +122,10 @@ class Reservation:
 class Problem:
     """``pods`` wait for a node. Order of any tuple here changes nothing in the solution.
 
-    ``rulings`` are what requirement rules say of them, one object for equal ones; a pod that is missing has none.
-    ``ceilings`` are those of limit rules, in the order of rules and groups. ``terms`` are of pods for which not every
-    node is made.
+    ``standing`` are all nodes of the cluster with the pods bound to them, also those that take no pods any more: pods
+    that are tied to others mind them. ``rulings`` are what requirement rules say of the pods that wait, one object for
+    equal ones; a pod that is missing has none. ``ceilings`` are those of limit rules, in the order of rules and groups.
+    ``terms`` are of pods for which not every node is made.
     """
 
     pods: tuple[Pod, ...]
@@ -131,6 +138,8 @@ class Problem:
     rulings: Mapping[PodKey, Rulings] = field(factory=dict)
     ceilings: tuple[Ceiling, ...] = ()
     terms: Mapping[PodKey, Terms] = field(factory=dict)
+    standing: tuple[StandingNode, ...] = ()
+    namespaces: tuple[Namespace, ...] = ()
 
 
 @frozen
@@ -139,7 +148,7 @@ class NewNode:
 
     ``for_base_capacity``: it would be launched without pods, too; pods may still be planned for it. ``labels`` are the
     node's: its option's, and a value for each custom key that the pool left open. They belong to the claim.
-    ``gpus_wasted`` is how many of its GPUs those pods leave unused.
+    ``gpus_wasted`` is how many of its GPUs those pods leave unused; ``spares`` are those to be kept free.
     """
 
     node_pool: str
@@ -148,6 +157,7 @@ class NewNode:
     for_base_capacity: bool = False
     lost: tuple[LostOffering, ...] = ()
     gpus_wasted: int = 0
+    spares: tuple[PodKey, ...] = ()
     labels: Mapping[str, str] = field(factory=dict)
     relaxed: tuple[RelaxedMinValues, ...] = ()
 

@@ -40,6 +40,7 @@ from engine.model.refusal import (
     PoolRefusal,
     Refusal,
     RequirementMismatch,
+    ReservedExhausted,
     RuleForbids,
     TaintNotTolerated,
     UnsupportedConstraint,
@@ -61,6 +62,7 @@ _NEAREST_FIRST: tuple[type[Refusal], ...] = (
     GuardrailBlocks,
     BringUpsFailed,
     OfferingsUnavailable,
+    ReservedExhausted,
     SpreadUnsatisfiable,
     AntiAffinityInTheWay,
     AffinityUnsatisfiable,
@@ -267,7 +269,11 @@ def _not_launched(
     """
     if pool.state.not_ready is not None:
         return pool.state.not_ready
+    exhausted = _reserved_exhausted(fitting, headroom)
+    if exhausted is not None:
+        return exhausted
     buyable = [kind for kind in fitting if kind.usd_per_hour is not None and kind.buyable]
+    buyable = [kind for kind in buyable if headroom.places_left(kind.reservation)]
     buyable = [kind for kind in buyable if headroom.may_try(kind.probes)]
     if not buyable:
         return _no_offering(fitting, unavailable)
@@ -278,6 +284,14 @@ def _not_launched(
         # What the limit leaves room for is out for now: the limit is not what the pod waits for.
         return _no_offering(refused, unavailable)
     return limit or headroom.cap_in_the_way()
+
+
+def _reserved_exhausted(fitting: Sequence[Kind], headroom: Headroom) -> ReservedExhausted | None:
+    """Where all that would do is reserved, and nothing is left of it."""
+    totals = {kind.reservation: kind.options[0].places for kind in fitting if kind.usd_per_hour is not None}
+    if not totals or any(headroom.places_left(each) for each in totals):
+        return None
+    return ReservedExhausted(reservations=len(totals), slots=sum(totals.values()))
 
 
 def _as_counted(kinds: Sequence[Kind]) -> list[tuple[Resources, UsdPerHour]]:

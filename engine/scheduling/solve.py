@@ -1,115 +1,108 @@
 """Where pending pods go: onto what is there, else onto the cheapest new nodes, else nowhere and why.
 
-A first fit that is right rather than optimal. Pure and deterministic: the order of the input changes nothing.
+Pure and deterministic: the order of the input changes nothing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Callable, Sequence, Set
+from itertools import groupby
 
-from attrs import evolve, frozen
+from attrs import evolve
 
 from engine.model.plan import BaseShortfall, Placement, Unplaced
 from engine.model.pod import PodKey
 from engine.scheduling.ceilings import Ceiling, Counts
+from engine.scheduling.draft import Draft
 from engine.scheduling.existing import World
 from engine.scheduling.groups import PodClass, by_name, on_terms, pod_classes, sharing
-from engine.scheduling.limits import Headroom
-from engine.scheduling.new_nodes import NewNodes, Opened, node_labels
+from engine.scheduling.launching import Launching
 from engine.scheduling.offers import Market, PoolOffers
-from engine.scheduling.problem import ExistingNode, NewNode, Problem, Solution
+from engine.scheduling.problem import ExistingNode, Problem, Solution
 from engine.scheduling.refusals import base_refusal, refusals
 from engine.scheduling.requirements import canonical_labels
+from engine.scheduling.topology.neighbourhood import Neighbourhood, couplings
+from engine.scheduling.topology.topology import Topology
 
-# A plan settles in two rounds nearly always; the bound keeps a strange case from going round for ever.
-_ROUNDS = 8
-
-
-@frozen(eq=False)
-class _Round:
-    world: World
-    unplaced: Mapping[PodClass, Sequence[PodKey]]
+# Up to so many classes and groups of nodes that are alike, several ways are tried and the best is kept.
+_FEW_CLASSES, _FEW_NODES = 60, 60
 
 
 def solve(problem: Problem) -> Solution:
     """Places every pending pod, or says why not; keeps pools' base capacity.
 
-    Pods that are expected on a node already stay there. Then classes of pods go in the order of priority, then
-    scarcity. Each fills the nodes that are there, then those that
-    this plan opens, then opens more. Then the same question is asked again of the world as planned, until that world
-    needs no further node: so the next pass, with nothing changed, launches nothing.
+    Pods that are expected on a node already stay there. Others fill what is there, and new nodes are bought for the
+    rest so that all of them together cost as little as is found. Of pods that cannot all be placed those of higher
+    priority are.
     """
-    every = sharing(pod_classes(problem.pods, problem.rulings), problem.ceilings)
+    neighbourhood = couplings(problem.pods, problem.standing, problem.namespaces)
+    every = sharing(pod_classes(problem.pods, problem.rulings, neighbourhood.coupling_of), problem.ceilings)
     every = on_terms(every, problem.terms)
     pools = [PoolOffers(state, problem.daemon_sets) for state in sorted(problem.pools, key=lambda each: each.pool.name)]
     existing = sorted(problem.existing, key=_node_order)
-    headroom = Headroom(problem.pools, problem.caps, problem.ceilings)
     market = Market(pools)
-    new_nodes = NewNodes(market, headroom, first_member=len(existing))
-    there = _world_of(existing, every, problem.ceilings)
+    there = _world_of(existing, every, problem.ceilings, neighbourhood)
+    for pod_class in every:
+        if there.topology is not None and pod_class.coupling is not None:
+            there.topology.offer(pod_class.coupling, market.labels(pod_class))
     classes = _keep_reserved(problem, every, existing, there)
-    for rounds_left in reversed(range(_ROUNDS)):
-        opened_before = len(new_nodes.opened)
-        settled = _one_round(classes, market, new_nodes, there.copy())
-        grew = len(new_nodes.opened) > opened_before
-        if not rounds_left:
-            break
-        shrank = new_nodes.without_idle(settled.world)
-        # What an idle node held of the limits may serve a pod that got nothing.
-        if not grew and not (shrank and settled.unplaced):
-            break
+
+    def draft() -> Draft:
+        return Draft(market, problem.pools, problem.caps, problem.ceilings, there, first_member=len(existing))
+
+    settled = _best(classes, draft, there)
     return Solution(
         placements=_placements(existing, settled.world),
-        new_nodes=_launches(new_nodes, settled.world),
-        unplaced=_unplaced(problem, pools, headroom, settled),
-        base_shortfalls=_base_shortfalls(problem, pools, headroom, new_nodes),
-        limits=(*headroom.limit_uses(), *settled.world.counts.uses()),
+        new_nodes=Launching(market, every).new_nodes(settled),
+        unplaced=_unplaced(problem, pools, settled),
+        base_shortfalls=_base_shortfalls(problem, pools, settled),
+        limits=(*settled.headroom.limit_uses(), *settled.world.counts.uses()),
     )
 
 
-def _one_round(classes: Sequence[PodClass], market: Market, new_nodes: NewNodes, world: World) -> _Round:
-    """Fills the world, opened nodes included, and opens what is still needed."""
-    new_nodes.join(world)
-    for pool in market.pools:
-        # The nodes of a static pool come whether pods want them or not, so pods may as well have them.
-        if pool.state.pool.is_static:
-            new_nodes.open_base(pool, world)
-    unplaced: dict[PodClass, Sequence[PodKey]] = {}
-    for pod_class in classes:
-        waiting: Sequence[PodKey] = pod_class.pods
-        if not pod_class.unsupported:
-            waiting = world.fill(pod_class, waiting, market.by_offering(pod_class))
-            waiting = new_nodes.open_for(pod_class, waiting, world)
-        if waiting:
-            unplaced[pod_class] = waiting
-    for pool in market.pools:
-        new_nodes.open_base(pool, world)
-    return _Round(world, _with_what_is_left(unplaced, market, world))
+def _best(classes: Sequence[PodClass], draft: Callable[[], Draft], there: World) -> Draft:
+    """The best of some drafts; the first of equals."""
+    together = draft()
+    together.place_packed(classes)
+    together.finish()
+    if not (together.unplaced or together.new_nodes.opened):
+        return together
+    drafts = [together]
+    if together.unplaced and len({each.priority for each in classes}) > 1:
+        # Together, a pod of low priority may have taken what one of high priority was to have.
+        drafts.append(draft())
+        for _, alike in groupby(classes, key=lambda each: each.priority):
+            drafts[-1].place_packed(list(alike))
+        drafts[-1].finish()
+    if classes and len(classes) <= _FEW_CLASSES and there.size <= _FEW_NODES:
+        drafts.append(draft())
+        drafts[-1].place_one_by_one(classes)
+        drafts[-1].finish()
+        if there.size:
+            drafts.append(draft())
+            drafts[-1].place_packed(classes, fills_first=False)
+            drafts[-1].finish()
+    return min(drafts, key=lambda each: each.rank)
 
 
-def _with_what_is_left(
-    unplaced: Mapping[PodClass, Sequence[PodKey]], market: Market, world: World
-) -> Mapping[PodClass, Sequence[PodKey]]:
-    """Lets those that got nothing have what later classes leave of the nodes that were opened for them; who gets
-    nothing even so."""
-    still: dict[PodClass, Sequence[PodKey]] = {}
-    for pod_class, pods in unplaced.items():
-        waiting = pods if pod_class.unsupported else world.fill(pod_class, pods, market.by_offering(pod_class))
-        if waiting:
-            still[pod_class] = waiting
-    return still
-
-
-def _world_of(existing: Sequence[ExistingNode], classes: Sequence[PodClass], ceilings: Sequence[Ceiling]) -> World:
+def _world_of(
+    existing: Sequence[ExistingNode],
+    classes: Sequence[PodClass],
+    ceilings: Sequence[Ceiling],
+    neighbourhood: Neighbourhood,
+) -> World:
     names = [(node.node, node.claim) for node in existing]
     counts = Counts.of(ceilings, names, [node.usd_per_hour for node in existing])
-    world = World(frozenset(key for pod_class in classes for key in pod_class.demand.keys), counts)
+    asked = frozenset(key for pod_class in classes for key in pod_class.demand.keys)
+    topology = Topology(neighbourhood) if neighbourhood.couplings else None
+    # A hostname would make each node another: who minds hosts knows nodes by number.
+    world = World(asked.union(neighbourhood.topology_keys[1:]), counts, topology)
     for member, node in enumerate(existing):
         in_flight = node.node is None
         place = world.place_of(
             canonical_labels(node.labels), node.taints, is_accelerated=node.is_accelerated, in_flight=in_flight
         )
-        world.add(place, node.room, member, is_empty=node.is_empty or in_flight)
+        world.add(place, node.room, member, is_empty=node.is_empty or in_flight, name=node.node)
     return world
 
 
@@ -164,50 +157,22 @@ def _placements(existing: Sequence[ExistingNode], world: World) -> tuple[Placeme
     return tuple(sorted(placements, key=lambda placement: by_name(placement.pod)))
 
 
-def _launches(new_nodes: NewNodes, world: World) -> tuple[NewNode, ...]:
-    launches = [_launch(opened, world) for opened in new_nodes.opened.values()]
-    return tuple(sorted(launches, key=_launch_order))
-
-
-def _launch(opened: Opened, world: World) -> NewNode:
-    pods = tuple(sorted(world.pods.get(opened.member, ()), key=by_name))
-    return NewNode(
-        node_pool=opened.kind.pool,
-        option=opened.option,
-        pods=pods,
-        for_base_capacity=opened.for_base_capacity or not pods,
-        lost=opened.lost,
-        labels=node_labels(opened.kind, opened.option),
-    )
-
-
-def _launch_order(launch: NewNode) -> tuple[object, ...]:
-    pods = [by_name(pod) for pod in launch.pods]
-    return launch.node_pool, launch.option.offering.key, pods, sorted(launch.labels.items())
-
-
-def _unplaced(
-    problem: Problem,
-    pools: Sequence[PoolOffers],
-    headroom: Headroom,
-    settled: _Round,
-) -> tuple[Unplaced, ...]:
+def _unplaced(problem: Problem, pools: Sequence[PoolOffers], settled: Draft) -> tuple[Unplaced, ...]:
     told = []
     for pod_class, pods in settled.unplaced.items():
-        why = refusals(pod_class, pools, headroom, problem.unavailable, settled.world.counts)
+        why = refusals(pod_class, pools, settled.headroom, problem.unavailable, settled.world.counts)
         told += [Unplaced(pod, why) for pod in pods]
     return tuple(sorted(told, key=lambda each: by_name(each.pod)))
 
 
-def _base_shortfalls(
-    problem: Problem, pools: Sequence[PoolOffers], headroom: Headroom, new_nodes: NewNodes
-) -> tuple[BaseShortfall, ...]:
+def _base_shortfalls(problem: Problem, pools: Sequence[PoolOffers], settled: Draft) -> tuple[BaseShortfall, ...]:
+    new_nodes = settled.new_nodes
     return tuple(
         BaseShortfall(
             node_pool=pool.name,
             wanted=pool.state.pool.base_nodes,
             have=new_nodes.nodes_of(pool),
-            refusal=base_refusal(pool, headroom, problem.unavailable),
+            refusal=base_refusal(pool, settled.headroom, problem.unavailable),
         )
         for pool in pools
         if new_nodes.nodes_of(pool) < pool.state.pool.base_nodes

@@ -96,7 +96,7 @@ def test_a_limit_that_is_broken_already_bars_only_what_adds_to_it() -> None:
 
 
 def test_the_limits_in_force_are_the_states_and_not_the_files() -> None:
-    state = pool_state(node_pool(limits={"nodes": 1}), limits=Resources({"nodes": 2}))
+    state = pool_state(node_pool(limits={"nodes": 1}), limits=Resources({"nodes": 2}), types=[G5_XLARGE])
     assert len(solve(Problem(tuple(gpu_pods(3)), (), (state,))).new_nodes) == 2
 
 

@@ -48,6 +48,7 @@ class _Work:
         work = cls(part, tried[0], tuple(firsts))
         for each in tried[1:]:
             work.offer(each)
+        work.is_done = not work._is_worth_more_work
         return work
 
     def offer(self, bought: Iterable[Bought]) -> None:

@@ -1,0 +1,188 @@
+"""One way to answer a problem: who goes onto what is there, which nodes are opened, who gets nothing.
+
+Several drafts are made of a problem and the best is kept, so the ways need not each be right for every problem: they
+all hold every constraint, and differ in whom they leave out and in what they cost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from engine.model.environment import Caps
+from engine.model.pod import PodKey
+from engine.scheduling.ceilings import Ceiling
+from engine.scheduling.existing import World
+from engine.scheduling.groups import PodClass
+from engine.scheduling.limits import Headroom, LimitRow
+from engine.scheduling.new_nodes import NewNodes
+from engine.scheduling.offers import Market
+from engine.scheduling.packed import Packed, Standing, Wish, packed
+from engine.scheduling.problem import PoolState
+from engine.scheduling.tied import Load, kept_by_ties, wishes_by_domain
+
+# Limits that an answer breaks are put into the question, and it is asked again: so often, then all are put in.
+_QUESTIONS = 3
+
+
+class Draft:
+    """Made step by step: ``place`` in any of the ways for some classes after others, then ``finish``."""
+
+    def __init__(
+        self,
+        market: Market,
+        pools: Sequence[PoolState],
+        caps: Caps,
+        ceilings: Sequence[Ceiling],
+        there: World,
+        first_member: int,
+    ) -> None:
+        """``there`` is the world before anybody new is placed; it is not changed."""
+        self._market = market
+        self.headroom = Headroom(pools, caps, ceilings)
+        self.new_nodes = NewNodes(market, self.headroom, first_member)
+        self.world = there.copy()
+        self.lower_bound_micros = 0
+        self._left: dict[PodClass, Sequence[PodKey]] = {}
+        # The nodes of a static pool come whether pods want them or not, so pods may as well have them.
+        for pool in market.pools:
+            if pool.state.pool.is_static:
+                self.new_nodes.open_base(pool, self.world)
+
+    @property
+    def unplaced(self) -> Mapping[PodClass, Sequence[PodKey]]:
+        """Of each class the pods that got nothing, in the order of the classes."""
+        return {pod_class: pods for pod_class, pods in self._left.items() if pods}
+
+    @property
+    def cost_micros(self) -> int:
+        """What the opened nodes cost an hour, what pools say that a node costs besides included."""
+        return sum(opened.kind.cost.micros for opened in self.new_nodes.opened.values())
+
+    @property
+    def rank(self) -> tuple[tuple[tuple[int, int], ...], int]:
+        """The smaller the better: fewer pods left out, those of high priority first; then less cost.
+
+        Nothing is bought for pods that start no nodes, so none of these counts.
+        """
+        left_out: dict[int, int] = {}
+        for pod_class, pods in self.unplaced.items():
+            if not pod_class.terms.fills_only:
+                left_out[-pod_class.priority] = left_out.get(-pod_class.priority, 0) + len(pods)
+        return tuple(sorted(left_out.items())), self.cost_micros
+
+    def place_one_by_one(self, classes: Iterable[PodClass]) -> None:
+        """Class by class, in their order: onto what is there, else onto the nodes that serve the class the cheapest."""
+        for pod_class in classes:
+            self._fill(pod_class, pod_class.pods)
+            self._open(pod_class)
+
+    def place_packed(self, classes: Sequence[PodClass], *, fills_first: bool = True) -> None:
+        """Onto what is there; all that are left onto the new nodes that cost least for all of them together.
+
+        Unless it ``fills_first``, what is there is part of the question of packing.
+        """
+        for pod_class in classes:
+            self._left[pod_class] = pod_class.pods
+            if fills_first:
+                self._fill(pod_class, pod_class.pods)
+        rung = 0
+        while True:
+            wishes = self._wishes(classes, rung)
+            if not fills_first and not rung:
+                wishes += self._without_new_nodes(classes)
+            if not wishes:
+                break
+            self._buy(wishes, self.world.groups_for(wish.pod_class for wish in wishes) if not fills_first else ())
+            for pod_class in dict.fromkeys(wish.pod_class for wish in wishes):
+                if self._left[pod_class]:
+                    self._fill(pod_class, self._left[pod_class])
+            rung += 1
+        for pod_class in classes:
+            self._open(pod_class)
+
+    def _wishes(self, classes: Sequence[PodClass], rung: int) -> list[Wish]:
+        """What is left of each class at its offers of that rung: pods that are tied to others in parts, by the domains
+        that they go to."""
+        wishes = []
+        # Each pod of these is counted where it is to go, before it is known on which node.
+        foreseen = self.world.topology.copy() if self.world.topology is not None else None
+        for pod_class in classes:
+            rungs = self._market.rungs(pod_class)
+            pods = self._left[pod_class]
+            if not pods or pod_class.unsupported or rung >= len(rungs) or not _is_packable(pod_class):
+                continue
+            wishes += wishes_by_domain(pod_class, pods, rungs[rung], foreseen)
+        return wishes
+
+    def finish(self) -> None:
+        """Opens what base capacity is missing, lets who got nothing have what others left, gives up idle nodes."""
+        for pool in self._market.pools:
+            self.new_nodes.open_base(pool, self.world)
+        for pod_class, pods in self.unplaced.items():
+            self._fill(pod_class, pods)
+        if self.new_nodes.without_idle(self.world) and self.unplaced:
+            # What an idle node held of the limits may serve a pod that got nothing.
+            for pod_class in self.unplaced:
+                self._open(pod_class)
+
+    def _fill(self, pod_class: PodClass, pods: Sequence[PodKey]) -> None:
+        if not pod_class.unsupported:
+            pods = self.world.fill(pod_class, pods, self._market.by_offering(pod_class))
+        self._left[pod_class] = pods
+
+    def _open(self, pod_class: PodClass) -> None:
+        pods = self._left[pod_class]
+        if pods and not pod_class.unsupported:
+            is_apart = pod_class.coupling is not None and not pod_class.coupling.is_free
+            opened = self.new_nodes.open_apart if is_apart else self.new_nodes.open_for
+            self._left[pod_class] = opened(pod_class, pods, self.world)
+
+    def _without_new_nodes(self, classes: Sequence[PodClass]) -> list[Wish]:
+        """The wishes of those for whom no node can be bought: they can only have what is there."""
+        return [
+            Wish(pod_class, self._left[pod_class], ())
+            for pod_class in classes
+            if self._left[pod_class] and not pod_class.unsupported and not self._market.rungs(pod_class)
+        ]
+
+    def _buy(self, wishes: Sequence[Wish], standing: Sequence[Standing]) -> None:
+        answer = self._answer(wishes, standing)
+        self.lower_bound_micros += answer.lower_bound_micros
+        # Where a cap ends the launching, those come first who serve the most important pods, then the most pods.
+        nodes = sorted(
+            answer.nodes,
+            key=lambda node: (-max(each.priority for each, _ in node.loads), -sum(len(pods) for _, pods in node.loads)),
+        )
+        went: list[Load] = []
+        for filled in answer.filled:
+            went += [(pod_class, pods, filled.member) for pod_class, pods in filled.loads]
+        for node in nodes:
+            member = self.new_nodes.open_packed(node, self.world)
+            if member is not None:
+                went += [(pod_class, pods, member) for pod_class, pods in node.loads]
+        gone: set[PodKey] = set()
+        for pod_class, pods, member in kept_by_ties(went, self.world.topology):
+            gone.update(self.world.put_packed(pod_class, pods, member))
+        for pod_class in dict.fromkeys(wish.pod_class for wish in wishes):
+            self._left[pod_class] = [pod for pod in self._left[pod_class] if pod not in gone]
+
+    def _answer(self, wishes: Sequence[Wish], standing: Sequence[Standing]) -> Packed:
+        """The nodes to buy, within all limits. Few limits are ever near, so at first none is asked about."""
+        rows = self.headroom.rows()
+        asked: tuple[LimitRow, ...] = ()
+        for _ in range(_QUESTIONS):
+            answer = packed(wishes, asked, (), standing)
+            broken = tuple(row for row in rows if _is_broken(row, answer))
+            if not broken:
+                return answer
+            asked = tuple(row for row in rows if row in asked or row in broken)
+        return packed(wishes, rows, (), standing)
+
+
+def _is_packable(pod_class: PodClass) -> bool:
+    """Whether packing may put its pods onto a node with others: not where they mind who else is on it."""
+    return pod_class.coupling is None or not pod_class.coupling.minds_hosts
+
+
+def _is_broken(row: LimitRow, answer: Packed) -> bool:
+    return sum(row.taken_by(node.kind) for node in answer.nodes) > row.left

@@ -1,0 +1,71 @@
+"""The nodes that a draft opened as launches, each with what else would have held its pods."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import islice
+
+from engine.model.money import FREE
+from engine.model.pod import PodKey
+from engine.model.quantity import NOTHING, Resources
+from engine.model.refusal import LostOffering
+from engine.scheduling.draft import Draft
+from engine.scheduling.groups import PodClass, Shape, by_name
+from engine.scheduling.losers import losers
+from engine.scheduling.new_nodes import Opened, node_labels
+from engine.scheduling.offers import Kind, Market
+from engine.scheduling.problem import NewNode
+
+# So many of the cheapest kinds that would do are looked at; a few of them are told.
+_RIVALS = 24
+
+
+class Launching:
+    """Nodes that hold pods alike lost alike, so each way to hold them is looked at once."""
+
+    def __init__(self, market: Market, classes: Sequence[PodClass]) -> None:
+        self._market = market
+        self._class_of = {pod: pod_class for pod_class in classes for pod in pod_class.pods}
+        self._lost: dict[tuple[Kind, frozenset[tuple[Shape, int]]], tuple[LostOffering, ...]] = {}
+
+    def new_nodes(self, draft: Draft) -> tuple[NewNode, ...]:
+        """In an order that does not depend on how they were found."""
+        made = [
+            self._new_node(opened, sorted(draft.world.pods.get(opened.member, ()), key=by_name))
+            for opened in draft.new_nodes.opened.values()
+        ]
+        return tuple(sorted(made, key=_order))
+
+    def _new_node(self, opened: Opened, pods: Sequence[PodKey]) -> NewNode:
+        return NewNode(
+            node_pool=opened.kind.pool,
+            option=opened.option,
+            pods=tuple(pods),
+            for_base_capacity=opened.for_base_capacity or not pods,
+            lost=self._lost_to(opened.kind, pods),
+            labels=node_labels(opened.kind, opened.option),
+        )
+
+    def _lost_to(self, kind: Kind, pods: Sequence[PodKey]) -> tuple[LostOffering, ...]:
+        of_shape = {self._class_of[pod].shape: self._class_of[pod] for pod in pods}
+        counts = Counter(self._class_of[pod].shape for pod in pods)
+        held = (kind, frozenset(counts.items()))
+        if held not in self._lost:
+            rivals = self._rivals(of_shape, counts) if pods else self._market.kinds_without_pods(kind.pool)
+            self._lost[held] = losers(kind, kind.usd_per_hour or FREE, islice(rivals, _RIVALS))
+        return self._lost[held]
+
+    def _rivals(self, of_shape: Mapping[Shape, PodClass], counts: Mapping[Shape, int]) -> Iterable[Kind]:
+        """Kinds that hold all of the pods, the cheapest first."""
+        needed = NOTHING
+        for shape, count in counts.items():
+            requests = of_shape[shape].requests
+            needed = needed + Resources({resource: amount * count for resource, amount in requests.items()})
+        first, *others = [self._market.kinds(pod_class) for pod_class in of_shape.values()]
+        return (kind for kind in first if needed.fits_in(kind.room) and all(kind in kinds for kinds in others))
+
+
+def _order(launch: NewNode) -> tuple[object, ...]:
+    pods = [by_name(pod) for pod in launch.pods]
+    return launch.node_pool, launch.option.offering.key, pods, sorted(launch.labels.items())

@@ -1,0 +1,269 @@
+"""From pods that need new nodes to the question of packing, and from its answer back to nodes with pods on them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
+from math import gcd
+
+from attrs import field, frozen
+
+from engine.model.pod import PodKey
+from engine.model.quantity import Resources
+from engine.scheduling.groups import PodClass
+from engine.scheduling.limits import LimitRow
+from engine.scheduling.offers import Kind, Rung
+from engine.scheduling.packing.pack import DEFAULT_STEPS, pack
+from engine.scheduling.packing.problem import NodeKind, PackClass, Packing, PackingProblem
+from engine.scheduling.problem import NodeOption
+
+# What is added to costs so that, at equal cost, fewer nodes are bought, and nodes in use come before empty ones.
+_A_NEW_NODE, _AN_EMPTY_NODE, _A_WASTED_NODE = 1, 1, 10
+
+# Label values that a node must have, in key order.
+Pin = tuple[tuple[str, str], ...]
+
+
+@frozen(eq=False)
+class Wish:
+    """Pods of one class that need new nodes of one of the ``rung``'s kinds, with the labels of the ``pin``.
+
+    ``takes`` is what each of them takes of the pseudo-resources by which pods exclude each other on one node.
+    """
+
+    pod_class: PodClass
+    pods: Sequence[PodKey]
+    rung: Rung
+    pin: Pin = ()
+    takes: tuple[int, ...] = ()
+
+
+@frozen(eq=False)
+class PackedNode:
+    """One node to open: a kind, those of its options that will do, and who goes there."""
+
+    kind: Kind
+    options: tuple[NodeOption, ...]
+    loads: tuple[tuple[PodClass, tuple[PodKey, ...]], ...]
+
+
+@frozen(eq=False)
+class Standing:
+    """Nodes that are there already, or on their way, and alike: ``members`` of the world. They cost nothing.
+
+    ``takes`` are the classes that may go there. Other things equal, nodes in use come before empty ones, and last those
+    that are wasted on some class: accelerated ones, on pods that ask for no accelerator.
+    """
+
+    members: tuple[int, ...]
+    room: Resources
+    takes: frozenset[PodClass]
+    is_empty: bool
+    is_wasted: bool
+
+
+@frozen(eq=False)
+class FilledNode:
+    """One of the standing nodes, and who goes there."""
+
+    member: int
+    loads: tuple[tuple[PodClass, tuple[PodKey, ...]], ...]
+
+
+@frozen(eq=False)
+class Packed:
+    """``lower_bound_micros`` is proven for the pods that the nodes hold."""
+
+    nodes: tuple[PackedNode, ...]
+    filled: tuple[FilledNode, ...]
+    lower_bound_micros: int
+
+
+def packed(
+    wishes: Sequence[Wish],
+    rows: Sequence[LimitRow],
+    rooms: tuple[int, ...],
+    standing: Sequence[Standing] = (),
+    steps: int = DEFAULT_STEPS,
+) -> Packed:
+    """The cheapest nodes that are found for the wishes in so many steps, within the rows; as few pods as is found are
+    left out.
+
+    ``rooms`` is what an empty node has of each pseudo-resource.
+    """
+    question = _Question(wishes, rows, rooms, standing)
+    answer = pack(question.problem(), steps)
+    nodes, filled = question.nodes(answer)
+    return Packed(nodes, filled, max(0, answer.lower_bound_micros - question.most_added_micros))
+
+
+# Which options are open to a wish: those of an offer, by identity, with the labels of a pin.
+_Asked = tuple[int, Pin]
+
+
+@frozen(eq=False)
+class _Copy:
+    """A kind, cut down to those of its options that are open to the same ``asked``. ``index`` is its place in the
+    problem."""
+
+    kind: Kind
+    options: tuple[NodeOption, ...]
+    asked: frozenset[_Asked]
+    index: int
+
+
+@frozen(eq=False)
+class _Alike:
+    """Wishes that packing cannot tell apart, with the kinds that they may go to."""
+
+    wishes: list[Wish] = field(factory=list)
+
+    @property
+    def count(self) -> int:
+        return sum(len(wish.pods) for wish in self.wishes)
+
+
+class _Question:
+    def __init__(
+        self,
+        wishes: Sequence[Wish],
+        rows: Sequence[LimitRow],
+        rooms: tuple[int, ...],
+        standing: Sequence[Standing],
+    ) -> None:
+        self._rows, self._rooms, self._standing = rows, rooms, standing
+        self._alike = _grouped(wishes, standing)
+        self._resources = sorted({name for each in self._alike for name in each.wishes[0].pod_class.requests})
+        self._copies: dict[Kind, list[_Copy]] = {}
+        self._kinds: list[_Copy] = []
+        self._lay_out()
+
+    def _lay_out(self) -> None:
+        """Each kind once, or once for each set of options that the same wishes may have."""
+        asked: dict[Kind, dict[_Asked, tuple[NodeOption, ...]]] = {}
+        for rung, pin in dict.fromkeys((each.wishes[0].rung, each.wishes[0].pin) for each in self._alike):
+            for offer in rung:
+                asked.setdefault(offer.kind, {})[id(offer.options), pin] = offer.options
+        for kind in sorted(asked, key=lambda each: each.order):
+            copies = []
+            for open_to, options in _by_who_may(kind, asked[kind]).items():
+                copies.append(_Copy(kind, options, open_to, len(self._kinds)))
+                self._kinds.append(copies[-1])
+            self._copies[kind] = copies
+
+    def problem(self) -> PackingProblem:
+        homes: dict[tuple[int, Pin], frozenset[int]] = {}
+        classes = []
+        for each in self._alike:
+            wish = each.wishes[0]
+            key = (id(wish.rung), wish.pin)
+            if key not in homes:
+                homes[key] = frozenset(self._homes(wish))
+            there = (
+                len(self._kinds) + place for place, group in enumerate(self._standing) if wish.pod_class in group.takes
+            )
+            asked = _amounts(wish.pod_class.requests, self._resources)
+            classes.append(PackClass((*asked, *(wish.takes or self._nothing)), each.count, homes[key].union(there)))
+        taken = [[row.taken_by(copy.kind) for copy in self._kinds] for row in self._rows]
+        # In the largest unit that loses nothing: solvers reckon in floating point.
+        units = [gcd(*amounts) or 1 for amounts in taken]
+        kinds = [
+            NodeKind(
+                room=(*_amounts(copy.kind.room, self._resources), *self._rooms),
+                micros_per_hour=copy.kind.cost.micros + _A_NEW_NODE,
+                takes=tuple(amounts[copy.index] // unit for amounts, unit in zip(taken, units, strict=True)),
+            )
+            for copy in self._kinds
+        ]
+        kinds += [
+            NodeKind(
+                room=(*_amounts(group.room, self._resources), *self._nothing),
+                micros_per_hour=_A_WASTED_NODE * group.is_wasted + _AN_EMPTY_NODE * group.is_empty,
+                most=len(group.members),
+                takes=(0,) * len(self._rows),
+            )
+            for group in self._standing
+        ]
+        limits = tuple(row.left // unit for row, unit in zip(self._rows, units, strict=True))
+        return PackingProblem(tuple(classes), tuple(kinds), limits)
+
+    @property
+    def _nothing(self) -> tuple[int, ...]:
+        return (0,) * len(self._rooms)
+
+    def _homes(self, wish: Wish) -> Iterator[int]:
+        for offer in wish.rung:
+            for copy in self._copies[offer.kind]:
+                if (id(offer.options), wish.pin) in copy.asked:
+                    yield copy.index
+
+    @property
+    def most_added_micros(self) -> int:
+        """By how much what was added to costs may have raised the bound: no answer needs more nodes than pods."""
+        return _A_WASTED_NODE * sum(each.count for each in self._alike)
+
+    def nodes(self, answer: Packing) -> tuple[tuple[PackedNode, ...], tuple[FilledNode, ...]]:
+        """The nodes one by one, with pods in the order of the wishes."""
+        queues = [_pods_in_order(each.wishes) for each in self._alike]
+        members = [iter(group.members) for group in self._standing]
+        bought, filled = [], []
+        for found in answer.nodes:
+            for _ in range(found.nodes):
+                loads = _taken(queues, found.pods)
+                if found.kind < len(self._kinds):
+                    copy = self._kinds[found.kind]
+                    bought.append(PackedNode(copy.kind, copy.options, loads))
+                else:
+                    filled.append(FilledNode(next(members[found.kind - len(self._kinds)]), loads))
+        return tuple(bought), tuple(filled)
+
+
+def _taken(
+    queues: Sequence[Iterator[tuple[PodClass, PodKey]]], counts: Iterable[tuple[int, int]]
+) -> tuple[tuple[PodClass, tuple[PodKey, ...]], ...]:
+    loads: dict[PodClass, list[PodKey]] = {}
+    for place, count in counts:
+        for pod_class, pod in islice(queues[place], count):
+            loads.setdefault(pod_class, []).append(pod)
+    return tuple((pod_class, tuple(pods)) for pod_class, pods in loads.items())
+
+
+def _grouped(wishes: Iterable[Wish], standing: Sequence[Standing]) -> list[_Alike]:
+    groups: dict[tuple[object, ...], _Alike] = {}
+    for wish in wishes:
+        there = tuple(wish.pod_class in group.takes for group in standing)
+        key = (wish.pod_class.requests, id(wish.rung), wish.pin, wish.takes, there)
+        groups.setdefault(key, _Alike()).wishes.append(wish)
+    return list(groups.values())
+
+
+def _by_who_may(
+    kind: Kind, asked: Mapping[_Asked, tuple[NodeOption, ...]]
+) -> Mapping[frozenset[_Asked], tuple[NodeOption, ...]]:
+    """The options by those who may have them; options that nobody may have are left out."""
+    if len(asked) == 1:
+        [(only, options)] = asked.items()
+        if not only[1]:
+            return {frozenset(asked): options}
+    among = {each: {id(option) for option in options} for each, options in asked.items()}
+    groups: dict[frozenset[_Asked], list[NodeOption]] = {}
+    for option in kind.buyable:
+        may = frozenset(each for each, ids in among.items() if id(option) in ids and _meets(option, kind, each[1]))
+        if may:
+            groups.setdefault(may, []).append(option)
+    return {may: tuple(options) for may, options in groups.items()}
+
+
+def _meets(option: NodeOption, kind: Kind, pin: Pin) -> bool:
+    if not pin:
+        return True
+    added = dict(kind.added_labels)
+    return all(added.get(key, option.labels_once_up.get(key)) == value for key, value in pin)
+
+
+def _amounts(of: Resources, resources: Sequence[str]) -> tuple[int, ...]:
+    return tuple(max(0, of.amount(name)) for name in resources)
+
+
+def _pods_in_order(wishes: Sequence[Wish]) -> Iterator[tuple[PodClass, PodKey]]:
+    return ((wish.pod_class, pod) for wish in wishes for pod in wish.pods)

@@ -1,0 +1,66 @@
+"""Pods that are tied to others, and packing: where they go is settled before, and looked at again after."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from engine.model.pod import PodKey
+from engine.scheduling.groups import PodClass
+from engine.scheduling.offers import Rung
+from engine.scheduling.packed import Pin, Wish
+from engine.scheduling.requirements import canonical_labels
+from engine.scheduling.topology.pinning import is_pinned, pins
+from engine.scheduling.topology.topology import Topology
+
+# Pods of one class on one node, by its number.
+Load = tuple[PodClass, tuple[PodKey, ...], int]
+
+
+def wishes_by_domain(pod_class: PodClass, pods: Sequence[PodKey], rung: Rung, foreseen: Topology | None) -> list[Wish]:
+    """The wishes of so many pods of a class: one, or one for each combination of domains that some of them go to.
+
+    ``foreseen`` counts them there. Pods for which there is no domain have no wish.
+    """
+    coupling = pod_class.coupling
+    keys = sorted(is_pinned(coupling))
+    if foreseen is None or coupling is None or not keys:
+        return [Wish(pod_class, pods, rung)]
+    combos = _combos(rung, keys)
+    labels = [{**dict(pin), **seen} for pin, (_, seen) in combos.items()]
+    handed_out, _ = pins(foreseen, coupling, len(pods), labels, [cost for cost, _ in combos.values()])
+    wishes, taken, named = [], 0, list(combos)
+    for index, count in handed_out:
+        wishes.append(Wish(pod_class, pods[taken : taken + count], rung, named[index]))
+        taken += count
+    return wishes
+
+
+def _combos(rung: Rung, keys: Sequence[str]) -> Mapping[Pin, tuple[int, Mapping[str, str]]]:
+    """The values of the keys that the rung's nodes can have, with the least that a pod costs there and the labels of
+    such a node; in order."""
+    found: dict[Pin, tuple[int, Mapping[str, str]]] = {}
+    for offer in rung:
+        cost = offer.kind.cost.micros // offer.pods_per_node
+        added = dict(offer.kind.added_labels)
+        for option in offer.options:
+            labels = {**canonical_labels(option.labels_once_up), **added}
+            pin = tuple((key, labels[key]) for key in keys if key in labels)
+            if pin not in found or cost < found[pin][0]:
+                found[pin] = (cost, labels)
+    return dict(sorted(found.items()))
+
+
+def kept_by_ties(loads: Iterable[Load], topology: Topology | None) -> Iterable[Load]:
+    """The loads that stand when all of them are there: each of their pods could be bound last."""
+    every = list(loads)
+    if topology is None:
+        return every
+    whole = topology.copy()
+    for pod_class, pods, member in every:
+        if pod_class.coupling is not None:
+            whole.put(pod_class.coupling, member, len(pods))
+    return [
+        (pod_class, pods, member)
+        for pod_class, pods, member in every
+        if pod_class.coupling is None or whole.keeps(pod_class.coupling, member)
+    ]
