@@ -1,18 +1,19 @@
 """The best that can be done with a few pods, found by trying everything: the most pods placed, for the least money.
 
 Its bricks are the checker's. It knows no base capacity, no pool under probation and no reservations, and takes pools
-of equal weight: clusters of the ``TINY`` knobs.
+of equal weight: clusters of the ``TINY`` knobs. Ties between pods are ``exhaustive_ties``'s.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Hashable, Iterator, Mapping
 from itertools import product
 
 from attrs import evolve, frozen
 
 from engine.model import labels as keys
 from engine.model.catalog import InstanceType, Offering
+from engine.model.constraint import Taint
 from engine.model.plan import Plan
 from engine.model.pod import Pod
 from engine.model.policy import NodeClass, NodePool
@@ -39,11 +40,15 @@ class Best:
 
 
 @frozen(eq=False)
-class _Kind:
+class Kind:
     """A node that could be bought. ``loads`` are the sets of pods that it takes, as bits."""
 
     pool: str
+    instance_type: str
+    labels: Mapping[str, str]
+    taints: tuple[Taint, ...]
     capacity: Mapping[str, int]
+    allocatable: Mapping[str, int]
     usd_micros: int
     loads: frozenset[int]
 
@@ -54,17 +59,20 @@ def best(cluster: Cluster, plan: Plan, *, others_ride: bool) -> Best:
     ``others_ride``: a new accelerated node of a closed pool may hold pods that ask for no accelerator beside one that
     does. Nobody owes them that place, so a pod that needs it may be refused.
     """
-    return _Search(cluster, plan, others_ride).best()
+    return Search(cluster, plan, others_ride).best()
 
 
-class _Search:
+class Search:
+    """What one cluster's pods can be put on."""
+
     def __init__(self, cluster: Cluster, plan: Plan, others_ride: bool) -> None:
         self._needed = any if others_ride else all
         self._cluster, self._plan = cluster, evolve(plan, removals=(), launches=())
         self._pods = [pod for pod in cluster.snapshot.pods if wants_a_node(pod)]
         self._sets = range(1, 1 << len(self._pods))
         standing = machines(cluster.snapshot, self._plan, cluster.policy)
-        self._machines = [self._loads_of_machine(each) for each in standing if not each.closed]
+        self._open = [each for each in standing if not each.closed]
+        self._machines = [self._loads_of_machine(each) for each in self._open]
         self._kinds = list(self._every_kind())
         seen, rules = cluster.snapshot, cluster.policy
         self._used = used_by_pool(seen, self._plan, rules, cluster.environment, cluster.catalog)
@@ -74,7 +82,7 @@ class _Search:
         found = max(self._answers((1 << len(self._pods)) - 1, 0, ()))
         return Best(found[0], -found[1])
 
-    def _answers(self, waiting: int, first: int, bought: tuple[_Kind, ...]) -> Iterator[tuple[int, int]]:
+    def _answers(self, waiting: int, first: int, bought: tuple[Kind, ...]) -> Iterator[tuple[int, int]]:
         """(Pods placed, less money) of each way: machine by machine, then node by node for the lowest pod left."""
         if first < len(self._machines):
             for load in (0, *self._machines[first]):
@@ -93,7 +101,7 @@ class _Search:
                     for placed, money in self._answers(waiting & ~load, first, (*bought, kind)):
                         yield placed + load.bit_count(), money
 
-    def _may_buy(self, bought: tuple[_Kind, ...]) -> bool:
+    def _may_buy(self, bought: tuple[Kind, ...]) -> bool:
         caps = self._cluster.environment.caps
         if len(bought) > caps.launches or sum(each.usd_micros for each in bought) > caps.added_usd_per_hour.micros:
             return False
@@ -110,13 +118,13 @@ class _Search:
         return tuple(
             load
             for load in self._sets
-            if all(takes[index] for index in _bits(load))
+            if all(takes[index] for index in bits(load))
             and not overfilled(machine, self._of(load), self._cluster.snapshot)
         )
 
-    def _every_kind(self) -> Iterator[_Kind]:
-        """The cheapest of each pool, type and set of loads."""
-        cheapest: dict[tuple[str, str, frozenset[int]], _Kind] = {}
+    def _every_kind(self) -> Iterator[Kind]:
+        """The cheapest of those that are alike."""
+        cheapest: dict[Hashable, Kind] = {}
         catalog, seen = self._cluster.catalog, self._cluster.snapshot
         kinds = {kind.name: kind for kind in catalog.instance_types}
         barred = barred_offerings(seen, self._plan)
@@ -127,22 +135,30 @@ class _Search:
             if offering.zone not in zones_of(node_class, seen, self._cluster.environment):
                 continue
             for made in self._kinds_of(pool, node_class, kinds[offering.instance_type], offering):
-                name = (pool.name, offering.instance_type, made.loads)
+                name = self._likeness(made)
                 if made.loads and (name not in cheapest or made.usd_micros < cheapest[name].usd_micros):
                     cheapest[name] = made
         yield from cheapest.values()
 
+    def _likeness(self, kind: Kind) -> Hashable:
+        return kind.pool, kind.instance_type, kind.loads
+
     def _kinds_of(
         self, pool: NodePool, node_class: NodeClass, kind: InstanceType, offering: Offering
-    ) -> Iterator[_Kind]:
+    ) -> Iterator[Kind]:
         capacity = capacity_of(kind, node_class, self._cluster.environment)
+        allocatable = allocatable_of(capacity)
         for labels in self._labels_of(pool, kind, offering):
             if forbids(pool, labels) is None:
-                yield _Kind(
-                    pool.name,
-                    capacity,
-                    usd_micros_of(offering, node_class, self._cluster.catalog),
-                    self._loads(pool, kind, labels, allocatable_of(capacity)),
+                yield Kind(
+                    pool=pool.name,
+                    instance_type=kind.name,
+                    labels=labels,
+                    taints=pool.taints,
+                    capacity=capacity,
+                    allocatable=allocatable,
+                    usd_micros=usd_micros_of(offering, node_class, self._cluster.catalog),
+                    loads=self._loads(pool, kind, labels, allocatable),
                 )
 
     def _labels_of(self, pool: NodePool, kind: InstanceType, offering: Offering) -> Iterator[Mapping[str, str]]:
@@ -179,14 +195,15 @@ class _Search:
         return frozenset(
             load
             for load in self._sets
-            if all(takes[index] for index in _bits(load))
+            if all(takes[index] for index in bits(load))
             and not (is_closed and not self._needed(asks_for_accelerators(pod) for pod in self._of(load)))
             and not any(overdrawn(allocatable, daemons, self._of(load)))
         )
 
     def _of(self, load: int) -> list[Pod]:
-        return [self._pods[index] for index in _bits(load)]
+        return [self._pods[index] for index in bits(load)]
 
 
-def _bits(load: int) -> list[int]:
+def bits(load: int) -> list[int]:
+    """The numbers of the pods in a set of them."""
     return [index for index in range(load.bit_length()) if load >> index & 1]

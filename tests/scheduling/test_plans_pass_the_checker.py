@@ -11,7 +11,9 @@ from attrs import evolve
 from engine.decide import decide
 from engine.model.plan import Plan
 from tests.scheduling.checker.plan import violations
-from tests.scheduling.exhaustive import best
+from tests.scheduling.checker.pods import wants_a_node
+from tests.scheduling.exhaustive import Best, best
+from tests.scheduling.exhaustive_ties import best_of_tied
 from tests.scheduling.random_clusters import MIDDLE, SMALL, TIED, TINY, Cluster, random_cluster
 from tests.scheduling.random_draw import Knobs
 
@@ -35,7 +37,17 @@ JUDGED = {
     "tied": (TIED, 300),
     "tied, middle": (MIDDLE_TIED, 20),
 }
-# Those that the scheduler can plan for.
+# A few pods each, for the exhaustive search.
+_FEW = evolve(UNBOUNDED, shapes=3, copies=2)
+FEW = {
+    "preferences": evolve(_FEW, preferences=True),
+    "spreads": evolve(_FEW, spreads=True),
+    "affinity": evolve(_FEW, affinity=True),
+    "host ports": evolve(_FEW, host_ports=True),
+    "volumes": evolve(_FEW, volumes=True),
+    "tied": evolve(_FEW, spreads=True, affinity=True, host_ports=True, volumes=True, preferences=True),
+}
+# Those that the scheduler can plan for. "cost" is the distance from the optimum of clusters without ties.
 READY = ("small", "middle", "tiny", "unbounded", "from nothing", "preferences")
 
 # Seeds where a pod that little else would do for comes too late: another took the only node, or the last of a limit,
@@ -60,6 +72,11 @@ def faults(cluster: Cluster, plan: Plan) -> list[str]:
 
 def placed(plan: Plan) -> int:
     return len(plan.placements) + sum(len(launch.pods) for launch in plan.launches)
+
+
+def paid(plan: Plan) -> int:
+    """What the launches cost, in millionths of a dollar an hour."""
+    return sum(launch.claim.usd_per_hour.micros for launch in plan.launches)
 
 
 @pytest.mark.parametrize("name", READY)
@@ -148,10 +165,44 @@ def test_no_plan_is_cheaper_than_the_optimum_that_places_as_many() -> None:
         cluster, plan = planned(seed, UNBOUNDED)
         optimum = best(cluster, plan, others_ride=True)
         assert placed(plan) <= optimum.placed, seed
-        paid = sum(launch.claim.usd_per_hour.micros for launch in plan.launches)
         if placed(plan) == optimum.placed and optimum.usd_micros:
-            same += paid == optimum.usd_micros
-            if paid < optimum.usd_micros:
-                cheaper[seed] = (paid, optimum.usd_micros)
+            same += paid(plan) == optimum.usd_micros
+            if paid(plan) < optimum.usd_micros:
+                cheaper[seed] = (paid(plan), optimum.usd_micros)
     assert cheaper == {}
     assert same > 100, "the first fit is the optimum nearly always"
+
+
+@pytest.mark.parametrize("name", [name for name in FEW if name in READY])
+def test_every_pod_with_ties_is_placed_that_can_be(name: str) -> None:
+    refused = {}
+    for seed in range(200):
+        cluster, plan = planned(seed, FEW[name])
+        if sum(map(wants_a_node, cluster.snapshot.pods)) <= 5:
+            known = Best(placed(plan), 0)
+            most = best_of_tied(cluster, plan, others_ride=False, known=known).placed
+            if placed(plan) < most:
+                refused[seed] = (placed(plan), most)
+    assert refused == {}
+
+
+if "cost" in READY:
+
+    @pytest.mark.parametrize("knobs", [UNBOUNDED, FROM_NOTHING], ids=["unbounded", "from nothing"])
+    def test_a_small_plan_costs_at_most_two_percent_more_than_the_optimum(knobs: Knobs) -> None:
+        over: dict[int, float] = {}
+        for seed in range(300):
+            cluster, plan = planned(seed, knobs)
+            optimum = best(cluster, plan, others_ride=True)
+            if optimum.usd_micros and placed(plan) == optimum.placed:
+                over[seed] = paid(plan) / optimum.usd_micros
+        worst = max(over, key=lambda seed: over[seed])
+        assert len(over) > 100
+        assert over[worst] <= 1.02, f"seed {worst}; over 2 %: {sorted(each for each in over.values() if each > 1.02)}"
+
+
+def test_the_search_among_ties_finds_the_same_where_there_are_none() -> None:
+    for seed in range(60):
+        cluster, plan = planned(seed, UNBOUNDED)
+        plain = best(cluster, plan, others_ride=True)
+        assert best_of_tied(cluster, plan, others_ride=True, known=Best(0, 0)) == plain, seed
