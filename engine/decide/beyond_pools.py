@@ -8,8 +8,8 @@ from attrs import evolve, frozen
 
 from engine.catalog.node_shape import node_shape
 from engine.decide.expected_labels import expected_labels
-from engine.decide.options import Market, admitted
-from engine.decide.question import Seen
+from engine.decide.options import admitted
+from engine.decide.question import Seen, market_of
 from engine.model import labels as keys
 from engine.model.catalog import Catalog, InstanceType, Offering
 from engine.model.constraint import Requirement
@@ -60,7 +60,7 @@ class BeyondPools:
 
     def __init__(self, seen: Seen) -> None:
         self._seen = seen
-        self._market = Market(seen.catalog, seen.environment, seen.snapshot, seen.learned)
+        self._market = market_of(seen)
 
     def told(self, unplaced: Iterable[Unplaced], pods: Iterable[Pod]) -> tuple[Unplaced, ...]:
         """The same answers; where no type fits a pod, with the cheapest that would, and what keeps it out of the pool.

@@ -12,6 +12,7 @@ from functools import cached_property
 
 from attrs import frozen
 
+from engine.decide.beyond_pools import BeyondPools
 from engine.decide.options import admitted
 from engine.decide.pools import pool_states
 from engine.decide.question import Seen, market_of
@@ -109,7 +110,7 @@ class Offered:
             return None
         headroom = Headroom(self.states, self._seen.environment.caps)
         [told] = refusals(pod_class, [self._pools[pool]], headroom, self._seen.learned.unavailable)
-        return told.refusal
+        return BeyondPools(self._seen).completed(told.refusal, pool, pod_class.requests, pod_class.demand)
 
     def barrier(self, pod_class: PodClass, pool: str, type_at: TypeAt) -> Barrier | None:
         """Why the pool makes no node of the type for the class; None: it may make one."""
