@@ -12,6 +12,7 @@ from collections.abc import Hashable, Iterable, Mapping
 
 from attrs import evolve
 
+from engine.model import labels as keys
 from engine.model.constraint import LabelSelector, PodTerm, Requirement
 from engine.model.document import DesiredDocument, LaunchTemplate, node_sets
 from engine.model.pod import Owner, Placing, Pod, PodKey
@@ -23,7 +24,7 @@ _ACCOUNT = re.compile(r"(?<!\d)\d{12}(?!\d)")
 
 
 def recorded(snapshot: Snapshot) -> Snapshot:
-    """Without user data, tags, uids, private addresses and annotations; account numbers become zeros.
+    """Without user data, tags, uids, private addresses and further annotations; account numbers become zeros.
 
     Names and labels stay, since rules read them. Where an environment's node roles have policies of the account's own,
     their ARNs are others then, so a plan of such a snapshot says that the foundation changes; nothing else does.
@@ -39,10 +40,18 @@ def recorded(snapshot: Snapshot) -> Snapshot:
         ),
         document=_document(document) if document is not None else None,
         workload=evolve(
-            workload, priority_classes=tuple(evolve(each, annotations={}) for each in workload.priority_classes)
+            workload,
+            priority_classes=tuple(
+                evolve(each, annotations=_decided_by(each.annotations)) for each in workload.priority_classes
+            ),
         ),
         problems=tuple(evolve(each, what=_without_account(each.what)) for each in snapshot.problems),
     )
+
+
+def _decided_by(annotations: Mapping[str, str]) -> Mapping[str, str]:
+    """Of a priority class's annotations those that a decision reads."""
+    return {key: value for key, value in annotations.items() if key == keys.MAY_START_NODES}
 
 
 def _document(document: DesiredDocument) -> DesiredDocument:
@@ -71,7 +80,7 @@ def _without_account(text: str) -> str:
 
 
 def redacted(snapshot: Snapshot) -> Snapshot:
-    """Names, namespaces, labels, images, owners and classes become digests, uids and annotations go.
+    """Names, namespaces, labels, images, owners and classes become digests, uids and annotations go as in `recorded`.
 
     Equality of what was alike is kept, so budgets, spread and affinity still select their pods and volumes still have
     their claims. Nodes keep their names and labels.
@@ -163,7 +172,8 @@ def _workload(workload: Workload) -> Workload:
         ),
         storage_classes=tuple(evolve(each, name=_pseudonym(each.name)) for each in workload.storage_classes),
         priority_classes=tuple(
-            evolve(each, name=_pseudonym(each.name), annotations={}) for each in workload.priority_classes
+            evolve(each, name=_pseudonym(each.name), annotations=_decided_by(each.annotations))
+            for each in workload.priority_classes
         ),
         owners=tuple(evolve(each, key=_key(each.key), owner=_of_kind(each.owner)) for each in workload.owners),
         autoscalers=tuple(

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
+import pytest
 from attrs import evolve
 
 from engine.decide import decide
@@ -166,6 +167,16 @@ def test_what_is_recorded_leads_to_the_same_plan() -> None:
     assert (kept.launches, kept.removals, kept.kept) == (whole.launches, whole.removals, whole.kept)
     assert kept.foundation_changes == whole.foundation_changes
     assert kept.usd_per_hour_after == whole.usd_per_hour_after
+
+
+@pytest.mark.parametrize("shown", [recorded, redacted])
+def test_a_priority_class_that_may_not_start_nodes_stays_one(shown: Callable[[Snapshot], Snapshot]) -> None:
+    filler = PriorityClass("filler", annotations={keys.MAY_START_NODES: "false", "team": SECRET})
+    seen = Snapshot("prod", NOON, workload=Workload(priority_classes=(filler,)))
+
+    [kept] = shown(seen).workload.priority_classes
+
+    assert kept.annotations == {keys.MAY_START_NODES: "false"}
 
 
 def test_labels_stay_in_what_is_recorded_since_rules_read_them() -> None:
