@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from attrs import frozen
 
@@ -13,6 +13,7 @@ from engine.decide.expected_labels import ComingLabels, with_label_doubts
 from engine.decide.fillers import terms_of
 from engine.decide.fleet import Fleet, match
 from engine.decide.guarding import Closed
+from engine.decide.headroom import spare_pods, wants_headroom
 from engine.decide.held_nodes import as_if_open
 from engine.decide.holding import owed_with
 from engine.decide.losses import lessons, losses, under_way
@@ -30,6 +31,7 @@ from engine.model.pod import Pod
 from engine.model.policy import Policy
 from engine.model.snapshot import Snapshot
 from engine.scheduling.problem import Problem
+from engine.scheduling.topology.neighbourhood import StandingNode
 
 
 @frozen(eq=False)
@@ -77,7 +79,8 @@ def problem_of(
     """
     fleet, brought, gone, learned, snapshot = seen.fleet, seen.brought, seen.gone, seen.learned, seen.snapshot
     standing = standing_nodes(fleet, gone, brought)
-    wanted = bool(waiting) or any(standing.get(pool.name, 0) < pool.base_nodes for pool in seen.policy.node_pools)
+    short = any(standing.get(pool.name, 0) < pool.base_nodes for pool in seen.policy.node_pools)
+    wanted = bool(waiting) or short or wants_headroom(seen.policy)
     market = market_of(seen)
     coming = ComingLabels(seen.policy, seen.catalog, learned, snapshot.taken_at)
     existing = existing_nodes(fleet, brought, gone, snapshot, seen.catalog, coming) if wanted else ()
@@ -97,7 +100,7 @@ def problem_of(
         replaceable={pool: each.capacity for pool, each in seen.owed.items()} if closed.may_replace else {},
     )
     return Problem(
-        pods=mounting.pods,
+        pods=(*mounting.pods, *spare_pods(states, fleet, snapshot)),
         existing=room.on_existing(existing, fleet),
         pools=room.widened(states),
         daemon_sets=snapshot.daemon_sets,
@@ -107,4 +110,23 @@ def problem_of(
         rulings=rules.rulings(waiting, states, existing),
         ceilings=ceilings.of(states, fleet.waiting_pods, market, snapshot) if wanted else (),
         terms=terms_of(waiting, snapshot.workload),
+        standing=_standing(fleet, snapshot, waiting) if wanted else (),
+        namespaces=snapshot.workload.namespaces,
+    )
+
+
+def _standing(fleet: Fleet, snapshot: Snapshot, asked: Iterable[Pod]) -> tuple[StandingNode, ...]:
+    """All nodes with the pods bound to them, but for those that are asked about as if they waited."""
+    moved = {pod.key for pod in asked}.difference(pod.key for pod in fleet.waiting_pods)
+    there = fleet.pods_by_node
+    return tuple(
+        StandingNode(
+            node.name,
+            node.labels,
+            node.taints,
+            tuple(pod for pod in there.get(node.name, ()) if pod.key not in moved)
+            if moved
+            else there.get(node.name, ()),
+        )
+        for node in snapshot.nodes
     )
