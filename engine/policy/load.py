@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 from attrs import Attribute, asdict, evolve
@@ -30,7 +30,13 @@ _POOL, _CLASS = "NodePool", "EC2NodeClass"
 _GROUP_OF = {_POOL: _POOL_GROUP, _CLASS: _CLASS_GROUP}
 _VERSIONS = (V1, V1BETA1)
 _OLDER_KINDS = {"Provisioner": _POOL, "AWSNodeTemplate": _CLASS}
-_OTHER_KINDS = ("NodeClaim", "NodeOverlay", "CapacityBuffer", "Machine")
+# Kinds of Karpenter that are no policy here, and what does in their place.
+_OTHER_KINDS: Mapping[str, str] = {
+    "NodeClaim": "take the object out of the policy files",
+    "NodeOverlay": "take it out: prices are set by pricing.overrides and pricing.discounts of the environment",
+    "CapacityBuffer": "take the object out of the policy files",
+    "Machine": "take the object out of the policy files",
+}
 _NOWHERE = Position("policies", 1, 1)
 T = TypeVar("T", NodePool, NodeClass)
 
@@ -190,7 +196,7 @@ def _refuse_kind(kind: str, item: ObjectFindings) -> None:
         item.error(("kind",), "not-implemented", message, f"rewrite it as {modern}")
     elif kind in _OTHER_KINDS:
         message = f"Karpenter's {kind} is not implemented as policy"
-        item.error(("kind",), "not-implemented", message, "take the object out of the policy files")
+        item.error(("kind",), "not-implemented", message, _OTHER_KINDS[kind])
     else:
         match = closest(kind, _GROUP_OF)
         hint = f"did you mean {match}?" if match else "the kinds are NodePool and EC2NodeClass"

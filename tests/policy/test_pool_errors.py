@@ -70,7 +70,7 @@ VERSION = "apiVersion: karpenter.sh/v1\n"
         ("  name: gpu\n", "  name: GPU pool\n", "bad-name", "GPU pool", ""),
         ("kind: NodePool", "kind: NodePol", "unknown-kind", "NodePol", "NodePool"),
         ("kind: NodePool", "kind: NodeClaim", "not-implemented", "NodeClaim", ""),
-        ("kind: NodePool", "kind: NodeOverlay", "not-implemented", "NodeOverlay", ""),
+        ("kind: NodePool", "kind: NodeOverlay", "not-implemented", "NodeOverlay", "pricing.discounts"),
         (VERSION, "apiVersion: karpenter.sh/v2\n", "wrong-api-version", "karpenter.sh/v2", ""),
         (VERSION, "apiVersion: karpenter.k8s.aws/v1\n", "wrong-api-version", "karpenter.k8s", "karpenter.sh/v1"),
         (VERSION, "", "missing-field", "kind: NodePool", "karpenter.sh/v1"),
