@@ -301,7 +301,7 @@ def test_a_pod_with_more_gpus_than_any_type_has_is_admitted_by_no_pool() -> None
 
     (refused,) = found.refusals
     assert isinstance(refused.refusal, NoTypeFits)
-    assert (refused.refusal.needed, refused.refusal.largest) == (64, 4)
+    assert (refused.refusal.needed, refused.refusal.nearest_amount) == (64, 4)
 
 
 def test_without_any_pool_none_admits_the_pods() -> None:
