@@ -11,6 +11,7 @@ from engine.decide.departures import departures, machines
 from engine.decide.fleet import Fleet
 from engine.decide.foundation import foundation, has_changed
 from engine.decide.guarding import Closed, guarded
+from engine.decide.headroom import headroom_uses, spares_by_claim, without_spares
 from engine.decide.held_launches import without_held
 from engine.decide.holding import next_owed, owed_with
 from engine.decide.launches import Launches, launches
@@ -56,7 +57,9 @@ def decide(snapshot: Snapshot, policy: Policy, catalog: Catalog, environment: En
         problem = problem_of(seen, waiting, rules, ceilings, closed)
         solution = told_of_relaxing(answered(problem), problem)
         movable = moving(fleet, brought, waiting, solution, solved)
-        known = machines(brought, gone, solution.placements, movable, policy, snapshot)
+        spares, whole = spares_by_claim(solution), solution
+        solution = without_spares(whole)
+        known = machines(brought, gone, solution.placements, movable, policy, snapshot, spares)
         cap = environment.caps.removals
         leaving = departures(fleet, lost, brought, known, cap, budgets, snapshot, blocked=closed.remove)
         new = launches(solution.new_nodes, fleet, snapshot, policy, environment)
@@ -85,6 +88,7 @@ def decide(snapshot: Snapshot, policy: Policy, catalog: Catalog, environment: En
             foundation_changes=foundation_changes,
             ledger=next_ledger(learned, fleet, brought, known, document, planned, leaving.removals, snapshot),
             nominations=nominations(solution.placements, waiting),
+            headroom=headroom_uses(problem, fleet, snapshot, whole, new.held, environment),
             binding_differences=binding_differences(fleet, snapshot),
             verdicts=tuple(sorted(told, key=lambda each: each.rule)),
             paused=environment.paused or snapshot.paused,

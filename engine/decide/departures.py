@@ -27,6 +27,8 @@ from engine.model.snapshot import Snapshot
 from engine.model.stay import PoolUnknown, SeveralNodes, StayReason
 from engine.policy.facts.values import gpu_count
 
+NO_SPARES: Mapping[str, int] = {}
+
 
 @frozen
 class Departures:
@@ -45,10 +47,12 @@ def machines(
     movable: Moving,
     policy: Policy,
     snapshot: Snapshot,
+    spares: Mapping[str, int] = NO_SPARES,
 ) -> tuple[Machine, ...]:
     """The claims of known pools as disruption sees them, in claim order; those that are lost are no machines.
 
-    A machine that pods are to move to is no less planned for than one that pods wait for.
+    A machine that pods are to move to is no less planned for than one that pods wait for. ``spares`` are the devices
+    that machines keep free, by claim.
     """
     gone = frozenset(lost)
     pools = {pool.name: pool for pool in policy.node_pools}
@@ -58,7 +62,10 @@ def machines(
             planned[placement.claim] = planned.get(placement.claim, 0) + 1
     holds = {pool.name: held(pool, snapshot.karpenter) for pool in policy.node_pools}
     return tuple(
-        _machine(each, pools[pool], planned.get(name, 0), movable.pods.get(name, ()), holds[pool], snapshot)
+        evolve(
+            _machine(each, pools[pool], planned.get(name, 0), movable.pods.get(name, ()), holds[pool], snapshot),
+            spare=spares.get(name, 0),
+        )
         for name, each in brought.items()
         if name not in gone and (pool := each.sighting.claim.node_pool) in pools
     )

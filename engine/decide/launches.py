@@ -51,7 +51,14 @@ def launches(
 
 def _order(new: NewNode) -> tuple[str, str, bool, tuple[str, ...]]:
     """Nodes that are alike in all of this are interchangeable."""
-    return (new.node_pool, new.option.offering.key, new.for_base_capacity, tuple(sorted(map(str, new.pods))))
+    pods = tuple(sorted(map(str, (*new.pods, *new.spares))))
+    return (new.node_pool, new.option.offering.key, new.for_base_capacity, pods)
+
+
+def _reason(new: NewNode) -> LaunchReason:
+    if new.for_base_capacity:
+        return LaunchReason.BASE_CAPACITY
+    return LaunchReason.HEADROOM if new.spares and not new.pods else LaunchReason.PENDING_PODS
 
 
 class _Forge:
@@ -75,7 +82,7 @@ class _Forge:
         pool, node_class = self._origin(new)
         return Launch(
             claim=self._claim(self._name(ordinal, new), new, pool, node_class),
-            reason=LaunchReason.BASE_CAPACITY if new.for_base_capacity else LaunchReason.PENDING_PODS,
+            reason=_reason(new),
             pods=tuple(sorted(new.pods)),
             lost=new.lost,
             gpus_wasted=new.gpus_wasted,

@@ -17,7 +17,7 @@ from engine.disruption.machine import Machine
 from engine.model.duration import format_duration
 from engine.model.policy import ConsolidationPolicy
 from engine.model.reason import DisruptionReason
-from engine.model.stay import BelowConsolidateAfter, ConsolidationOff, InUse, NotInitialized, StayReason
+from engine.model.stay import BelowConsolidateAfter, ConsolidationOff, InUse, KeepsHeadroom, NotInitialized, StayReason
 
 
 @frozen
@@ -51,6 +51,8 @@ def _judge(machine: Machine, now: datetime) -> Candidate | StayReason:
         return NotInitialized()
     if machine.planned or (machine.workload and not machine.movable):
         return InUse(pods=machine.workload, planned=machine.planned)
+    if machine.spare and not machine.movable:
+        return KeepsHeadroom(devices=machine.spare)
     guarded = guard(machine)
     if guarded is not None:
         return guarded

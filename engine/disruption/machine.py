@@ -21,7 +21,8 @@ class Machine:
     ``workload`` is how many pods on its nodes run or are going, the daemons' and mirror pods apart; ``guarded_by`` is
     the first pod on it that must not be disrupted, a daemon's included (Karpenter counts those too). ``movable`` are
     those of a marked node's pods that have a place elsewhere, where all have one. ``planned`` is how many pods, pending
-    or movable, this plan would have come to it. ``empty_since`` None: it was not seen empty before. ``held`` keeps it
+    or movable, this plan would have come to it. ``spare`` is how many devices it keeps free as its pool's
+    headroom. ``empty_since`` None: it was not seen empty before. ``held`` keeps it
     from any removal by choice; ``trouble`` is told where it stays all the same.
     """
 
@@ -33,6 +34,7 @@ class Machine:
     guarded_by: PodKey | None = None
     movable: tuple[PodKey, ...] = ()
     planned: int = 0
+    spare: int = 0
     empty_since: datetime | None = None
     held: PoolPaused | KarpenterOwnsPool | SeveralNodes | None = None
     trouble: Overdue | Degraded | None = None

@@ -22,6 +22,7 @@ SCHEMA_VERSION = 1
 class LaunchReason(str, Enum):
     PENDING_PODS = "PendingPods"
     BASE_CAPACITY = "BaseCapacity"
+    HEADROOM = "Headroom"
 
 
 @frozen
@@ -122,6 +123,22 @@ class BaseShortfall:
 
 
 @frozen
+class HeadroomUse:
+    """Devices that a pool keeps free for pods to come, in one ``zone`` of it or, where that is empty, anywhere.
+
+    ``spare`` are free once this plan is done, or held by pods that make way; ``refusal`` is why they are no more, where
+    they are fewer than ``wanted``.
+    """
+
+    node_pool: str
+    zone: str
+    resource: str
+    wanted: int
+    spare: int
+    refusal: Refusal | None = None
+
+
+@frozen
 class LimitUse:
     """How much of a limit runs, is launching and is planned; amounts in base units, usdPerHour in millionths.
 
@@ -173,7 +190,8 @@ class Plan:
     ``document`` is the desired document that this plan proposes; equal to the published one when nothing changes but
     the version. ``base_version`` is the version it was decided on, 0 when none was published.
     ``ledger`` is the memory that the next pass starts from. ``paused`` says why nothing of this plan is to be done;
-    empty is not paused. ``nominations`` and ``binding_differences`` are in pod order. ``verdicts`` are in the order of
+    empty is not paused. ``nominations`` and ``binding_differences`` are in pod order; ``headroom`` in that of pools,
+    resources and zones. ``verdicts`` are in the order of
     rules' names: of each guardrail, and of other rules where they have something to say of the whole plan.
     """
 
@@ -195,6 +213,7 @@ class Plan:
     foundation_changes: bool
     ledger: Ledger
     nominations: tuple[Nomination, ...] = ()
+    headroom: tuple[HeadroomUse, ...] = ()
     binding_differences: tuple[BindingDifference, ...] = ()
     verdicts: tuple[Verdict, ...] = ()
     paused: str = ""

@@ -52,6 +52,14 @@ class InUse:
 
 
 @frozen
+class KeepsHeadroom:
+    """``devices`` of the node are free, and the pool keeps so many spare for pods to come."""
+
+    code: ClassVar[str] = "headroom"
+    devices: int
+
+
+@frozen
 class BudgetExhausted:
     """``used`` of the ``allowed`` nodes are out already. ``error`` is what a rule's budget came to where it gave no
     number: then none may go."""
@@ -148,6 +156,7 @@ class SeveralNodes:
 StayReason = (
     BelowConsolidateAfter
     | InUse
+    | KeepsHeadroom
     | BudgetExhausted
     | BaseCapacity
     | DoNotDisrupt

@@ -23,6 +23,7 @@ from engine.model.stay import (
     ConsolidationOff,
     DoNotDisrupt,
     InUse,
+    KeepsHeadroom,
     NotInitialized,
     OutsideWindow,
     PoolUnknown,
@@ -106,6 +107,8 @@ def _to_change(reason: StayReason, asked: Asked) -> str:
         case BudgetExhausted(budget=budget, error=error):
             mended = f"Budget {budget} would have to give a number again" if error else "A node that is out would"
             return f"{mended}." if error else f"{mended} have to come back, or budget {budget} to allow more."
+        case KeepsHeadroom():
+            return "The pool would have to keep less headroom, or to have as much free elsewhere."
         case BaseCapacity():
             return "The pool would have to have more nodes than its base capacity, or a smaller one."
         case DoNotDisrupt():

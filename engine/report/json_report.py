@@ -78,6 +78,10 @@ def plan_json(plan: Plan, recorded_at: datetime | None = None) -> str:
             "base_shortfalls": [
                 {**to_plain(short), "refusal": _reason(short.refusal, now)} for short in plan.base_shortfalls
             ],
+            "headroom": [
+                {**to_plain(use), "refusal": _reason(use.refusal, now) if use.refusal is not None else None}
+                for use in plan.headroom
+            ],
             "limits": [{**to_plain(use), "unit": limit_unit(use)} for use in plan.limits],
             "verdicts": [{**to_plain(each), "words": verdict_words(each)} for each in plan.verdicts],
             "paused": plan.paused,

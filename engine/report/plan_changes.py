@@ -18,6 +18,7 @@ from engine.report.tables import Rows, examples, heading, in_table, indented, ta
 from engine.report.waste_words import waste_lines
 from engine.report.words import counted, next_best_words, signed, stay_words
 
+_SERVES = {LaunchReason.BASE_CAPACITY: "base", LaunchReason.HEADROOM: "spare"}
 _PHASES = {RemovalPhase.MARK: "drain", RemovalPhase.RELEASE: "remove"}
 _NOT_ACTED_ON = "Expiry, drift and consolidation of nodes in use are checked, and not acted on by this version."
 
@@ -99,14 +100,13 @@ def _launch_table(launches: Sequence[Launch], region: str) -> Rows:
     for group in _launch_groups(launches):
         claim = group[0].claim
         offering = f"{claim.inputs.instance_type}/{claim.inputs.zone}/{claim.inputs.capacity_type}"
-        is_base = group[0].reason is LaunchReason.BASE_CAPACITY
         rows.add(
             claim.node_pool,
             Text(f"+{len(group)}", style="green"),
             claim.inputs.instance_type,
             zones_in_short((launch.claim.inputs.zone for launch in group), region),
             claim.inputs.capacity_type,
-            "base" if is_base else str(sum(len(launch.pods) for launch in group)),
+            _SERVES.get(group[0].reason) or str(sum(len(launch.pods) for launch in group)),
             in_table(claim.usd_per_hour),
             in_table(total(launch.claim.usd_per_hour for launch in group)),
             next_best_words(offering, group[0].lost) or "only one",

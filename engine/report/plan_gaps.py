@@ -61,6 +61,18 @@ def shortfalls_section(plan: Plan, now: datetime) -> Iterator[RenderableType]:
     yield indented(rows)
 
 
+def headroom_section(plan: Plan, now: datetime) -> Iterator[RenderableType]:
+    """What pools keep free for pods to come, and where it is less than they should."""
+    if not plan.headroom:
+        return
+    yield heading("Headroom")
+    rows = table("node set", "zone", ">free", "of", "~because")
+    for use in plan.headroom:
+        because = refusal_words(use.refusal, now) if use.refusal is not None else ""
+        rows.add(use.node_pool, use.zone or "any", f"{use.spare} of {use.wanted}", use.resource, because)
+    yield indented(rows)
+
+
 def bindings_section(plan: Plan, *, details: bool) -> Iterator[RenderableType]:
     """Pods that kube-scheduler bound to another node than the plan had for them: nothing is bought twice for that."""
     if not plan.binding_differences:

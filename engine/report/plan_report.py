@@ -15,7 +15,13 @@ from engine.model.policy import Policy
 from engine.model.snapshot import Snapshot
 from engine.report.cluster_notes import karpenter_notes, paused_notes
 from engine.report.plan_changes import kept_section, launches_section, removals_section
-from engine.report.plan_gaps import bindings_section, blocked_section, limits_section, shortfalls_section
+from engine.report.plan_gaps import (
+    bindings_section,
+    blocked_section,
+    headroom_section,
+    limits_section,
+    shortfalls_section,
+)
 from engine.report.plan_rules import rules_section, verdict_counts
 from engine.report.snapshot_words import pod_counts
 from engine.report.tables import Screen, short_hash
@@ -40,6 +46,7 @@ def render_plan(
         kept_section(plan, decided_at, details=details),
         blocked_section(plan, decided_at, details=details),
         shortfalls_section(plan, decided_at),
+        headroom_section(plan, decided_at),
         rules_section(plan),
         bindings_section(plan, details=details),
         limits_section(plan),

@@ -1,10 +1,21 @@
-"""GPUs that are bought and not used, told in the plan that buys them."""
+"""GPUs that would be bought and not used, and pods for which none are bought."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
 from engine.model.plan import Launch
+from engine.model.spare_refusal import GpuWaste, WaitsForSpareCapacity
+
+
+def spare_words(refusal: GpuWaste | WaitsForSpareCapacity) -> str:
+    """Why a pod gets no node although there would be one."""
+    match refusal:
+        case GpuWaste(resource=resource, requested=requested, smallest=smallest, smallest_type=name, allowed=allowed):
+            use = f"{requested} of {smallest} {resource} of {name}, the smallest that would do"
+            return f"would use {use}; of a new node's GPUs at most {allowed:.0%} may go unused"
+        case WaitsForSpareCapacity(priority_class=name):
+            return f"waits for spare capacity: pods of priority class {name} start no nodes"
 
 
 def waste_lines(launches: Iterable[Launch]) -> tuple[str, ...]:

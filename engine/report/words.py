@@ -40,6 +40,7 @@ from engine.model.refusal import (
     UnsupportedConstraint,
 )
 from engine.model.rule import LimitedResource
+from engine.model.spare_refusal import GpuWaste, WaitsForSpareCapacity
 from engine.model.stay import (
     BaseCapacity,
     BelowConsolidateAfter,
@@ -48,6 +49,7 @@ from engine.model.stay import (
     Degraded,
     DoNotDisrupt,
     InUse,
+    KeepsHeadroom,
     NotInitialized,
     OutsideWindow,
     Overdue,
@@ -57,10 +59,10 @@ from engine.model.stay import (
     SeveralNodes,
     StayReason,
 )
-from engine.model.spare_refusal import GpuWaste, WaitsForSpareCapacity
 from engine.model.volume_refusal import VolumeNotReady
 from engine.report.ceiling_words import ceiling_reached_words
 from engine.report.misfit_words import coupling_words, misfit_words
+from engine.report.waste_words import spare_words
 
 HOURS_A_MONTH = 730
 _GIBIBYTE = 2**30
@@ -146,11 +148,16 @@ def _mismatch_words(refusal: _Mismatch) -> str:
             return f"the pod uses what is not placed yet: {', '.join(constraints)}"
         case RuleForbids():
             return _rule_forbids(refusal)
-        case GpuWaste(resource=resource, requested=requested, smallest=smallest, smallest_type=name, allowed=allowed):
-            use = f"{requested} of {smallest} {resource} of {name}, the smallest that would do"
-            return f"would use {use}; of a new node's GPUs at most {allowed:.0%} may go unused"
-        case WaitsForSpareCapacity(priority_class=name):
-            return f"waits for spare capacity: pods of priority class {name} start no nodes"
+        case GpuWaste() | WaitsForSpareCapacity():
+            return spare_words(refusal)
+
+
+def _wanted_idle(reason: BaseCapacity | KeepsHeadroom) -> str:
+    match reason:
+        case BaseCapacity(nodes=nodes):
+            return f"base capacity: the pool keeps {counted(nodes, 'node')}"
+        case KeepsHeadroom(devices=devices):
+            return f"headroom: {devices} of its GPUs {'is' if devices == 1 else 'are'} kept free"
 
 
 def stay_words(reason: StayReason, now: datetime) -> str:
@@ -165,8 +172,8 @@ def stay_words(reason: StayReason, now: datetime) -> str:
             )
         case BudgetExhausted():
             return _budget_exhausted(reason)
-        case BaseCapacity(nodes=nodes):
-            return f"base capacity: the pool keeps {counted(nodes, 'node')}"
+        case BaseCapacity() | KeepsHeadroom():
+            return _wanted_idle(reason)
         case DoNotDisrupt(pod=pod):
             return f"pod {pod} must not be disrupted" if pod else "the node must not be disrupted"
         case ConsolidationOff(why=why):
