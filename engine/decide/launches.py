@@ -85,6 +85,7 @@ class _Forge:
             reason=_reason(new),
             pods=tuple(sorted(new.pods)),
             lost=new.lost,
+            next_best=new.next_best,
             gpus_wasted=new.gpus_wasted,
             relaxed=new.relaxed,
         )

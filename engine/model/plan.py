@@ -39,7 +39,8 @@ class Launch:
     """One new machine. ``pods`` are those it is planned for; ``lost`` the next-best offerings, cheapest first.
 
     ``relaxed`` is what its pool asked for and these pods left no room for, in key order. ``gpus_wasted`` is how many of
-    its GPUs they leave unused.
+    its GPUs they leave unused. ``next_best`` are keys of offerings, advice for the pass after a refusal: the same
+    machine in other zones, then what lost.
     """
 
     claim: Claim
@@ -48,6 +49,7 @@ class Launch:
     lost: tuple[LostOffering, ...] = ()
     gpus_wasted: int = 0
     relaxed: tuple[RelaxedMinValues, ...] = ()
+    next_best: tuple[str, ...] = ()
 
 
 class RemovalPhase(str, Enum):

@@ -11,9 +11,11 @@ from engine.model.pod import PodKey
 from engine.model.quantity import NOTHING, Resources
 from engine.model.refusal import LostOffering
 from engine.scheduling.draft import Draft
+from engine.scheduling.existing import World
 from engine.scheduling.groups import PodClass, Shape, by_name
 from engine.scheduling.losers import losers
 from engine.scheduling.new_nodes import Opened, node_labels
+from engine.scheduling.next_best import next_best
 from engine.scheduling.offers import Kind, Market
 from engine.scheduling.problem import NewNode
 
@@ -32,18 +34,20 @@ class Launching:
     def new_nodes(self, draft: Draft) -> tuple[NewNode, ...]:
         """In an order that does not depend on how they were found."""
         made = [
-            self._new_node(opened, sorted(draft.world.pods.get(opened.member, ()), key=by_name))
+            self._new_node(opened, sorted(draft.world.pods.get(opened.member, ()), key=by_name), draft.world)
             for opened in draft.new_nodes.opened.values()
         ]
         return tuple(sorted(made, key=_order))
 
-    def _new_node(self, opened: Opened, pods: Sequence[PodKey]) -> NewNode:
+    def _new_node(self, opened: Opened, pods: Sequence[PodKey], world: World) -> NewNode:
+        lost = self._lost_to(opened.kind, pods)
         return NewNode(
             node_pool=opened.kind.pool,
             option=opened.option,
             pods=tuple(pods),
             for_base_capacity=opened.for_base_capacity or not pods,
-            lost=self._lost_to(opened.kind, pods),
+            lost=lost,
+            next_best=next_best(opened, lost, world),
             labels=node_labels(opened.kind, opened.option),
         )
 

@@ -156,6 +156,7 @@ class NewNode:
     pods: tuple[PodKey, ...]
     for_base_capacity: bool = False
     lost: tuple[LostOffering, ...] = ()
+    next_best: tuple[str, ...] = ()
     gpus_wasted: int = 0
     spares: tuple[PodKey, ...] = ()
     labels: Mapping[str, str] = field(factory=dict)

@@ -16,6 +16,7 @@ from engine.model.plan import Plan
 from engine.model.refusal import OfferingsUnavailable, Refusal
 from tests.builders import (
     G5_2XLARGE,
+    G5_12XLARGE,
     G5_XLARGE,
     M5_LARGE,
     NOON,
@@ -165,3 +166,43 @@ def test_refusals_told_in_another_order_are_the_same_lesson(code: str) -> None:
     one.turn(minutes(1))
     backwards = one.decide(ledger=evolve(one.ledger, outcomes=one.ledger.outcomes[::-1]))
     assert one.decide().ledger == backwards.ledger
+
+
+# --- advice for the pass after
+
+
+def test_after_a_refusal_the_next_pass_takes_the_first_of_the_advice_that_is_not_out() -> None:
+    sold = catalog([G5_XLARGE, G5_2XLARGE, G5_12XLARGE])
+    one = World(policy(node_pool()), gpu_pods(1), sold=sold, refuses=lambda claim: True)  # type: ignore[arg-type]
+    (first,) = one.turn(minutes(0.1)).launches
+    assert first.next_best[:2] == ("g5.xlarge/us-east-1b/spot", "g5.xlarge/us-east-1c/spot")
+    tried, advice = [offering_of(first.claim)], first.next_best
+    while advice:
+        plan = one.turn(minutes(0.1))
+        (launch,) = plan.launches
+        assert offering_of(launch.claim) == next(key for key in advice if key not in plan.ledger.unavailable)
+        tried.append(offering_of(launch.claim))
+        advice = launch.next_best
+    # All there is was tried in turn, each once: three types in three zones at two capacity types.
+    assert sorted(tried) == sorted(each.key for each in sold.offerings)
+
+
+def test_advice_is_spread_over_zones() -> None:
+    sold = catalog([G5_XLARGE], capacity_types=[keys.ON_DEMAND])
+    one = World(policy(node_pool()), gpu_pods(3), sold=sold)  # type: ignore[arg-type]
+    one.turn()
+    # A node in each of two zones and two in a third: the emptier of the others is the first advice.
+    one.pods |= {each.key: each for each in [pod("more", gpu=1)]}
+    (launch,) = one.turn().launches
+    one.pods |= {each.key: each for each in [pod("late", gpu=1)]}
+    (late,) = one.decide().launches
+    zones = [key.split("/")[1] for key in (offering_of(late.claim), *late.next_best)]
+    assert sorted(zones) == ["us-east-1a", "us-east-1b", "us-east-1c"]
+    assert zones[-1] == launch.claim.inputs.zone
+
+
+def test_many_refused_in_one_zone_are_spread_over_the_others() -> None:
+    sold = catalog([G5_XLARGE], capacity_types=[keys.ON_DEMAND])
+    one = World(policy(node_pool()), gpu_pods(6), sold=sold, refuses=lambda claim: claim.inputs.zone == "us-east-1a")  # type: ignore[arg-type]
+    assert [each.split("/")[1] for each in asked(one.turn(minutes(1)))].count("us-east-1a") == 2
+    assert [each.split("/")[1] for each in asked(one.turn(minutes(1)))] == ["us-east-1b", "us-east-1c"]
