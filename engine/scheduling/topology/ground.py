@@ -82,6 +82,7 @@ class Ground:
         self._minds_taints = any(each.tolerations is not None for each in filters)
         self._domains: dict[tuple[int, str | int], int] = {}
         self._shapes: dict[object, Shape] = {}
+        self._foreseen: dict[object, Spot] = {}
 
     def domain(self, key: int, value: str | int) -> int:
         """The number of a domain; an integer is the name of a node that has no hostname."""
@@ -96,8 +97,11 @@ class Ground:
 
     def foreseen(self, labels: Mapping[str, str]) -> Spot:
         """A node to be made, of its own hostname, of which these labels are known."""
-        shape = self._shape(canonical_labels(labels), (), foreseen=True)
-        return Spot(shape, shape.domains)
+        content = tuple(labels.items())
+        if content not in self._foreseen:
+            shape = self._shape(canonical_labels(labels), (), foreseen=True)
+            self._foreseen[content] = Spot(shape, shape.domains)
+        return self._foreseen[content]
 
     def _shape(self, labels: Mapping[str, str], taints: tuple[Taint, ...], *, foreseen: bool) -> Shape:
         shown = tuple((key, labels[key]) for key in self._relevant if key in labels)
