@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from engine.model import labels as keys
-from engine.model.constraint import Taint
+from engine.model.constraint import HostPort, Taint
 from engine.model.pod import DaemonSet
 from engine.model.quantity import NOTHING, Resources
 from engine.scheduling.groups import Demand
@@ -21,7 +21,7 @@ class Daemons:
     def __init__(self, daemon_sets: Iterable[DaemonSet], taints: Iterable[Taint]) -> None:
         """``taints`` are those that stay; startup taints go before a node is used and bar no daemon."""
         standing = tuple(taints)
-        compiled = [(Demand.of(daemon.placing), daemon.placing.requests) for daemon in daemon_sets]
+        compiled = [(Demand.of(daemon.placing), daemon.placing) for daemon in daemon_sets]
         self._daemons = [pair for pair in compiled if pair[0].barring_taint(standing) is None]
         self.keys = frozenset(key for demand, _ in self._daemons for key in demand.keys)
         self._sums: dict[tuple[bool, ...], Resources] = {}
@@ -31,9 +31,15 @@ class Daemons:
         present = {**labels, **_LABELS_OF_A_NODE_IN_USE}
         running = tuple(demand.admits(present) for demand, _ in self._daemons)
         if running not in self._sums:
-            needed = (requests for (_, requests), runs in zip(self._daemons, running, strict=True) if runs)
+            needed = (placing.requests for (_, placing), runs in zip(self._daemons, running, strict=True) if runs)
             self._sums[running] = sum(needed, NOTHING)
         return self._sums[running]
+
+    def host_ports(self, labels: Mapping[str, str]) -> frozenset[HostPort]:
+        """The host ports that they take on such a node."""
+        present = {**labels, **_LABELS_OF_A_NODE_IN_USE}
+        taking = (placing for demand, placing in self._daemons if placing.host_ports and demand.admits(present))
+        return frozenset(port for placing in taking for port in placing.host_ports)
 
 
 def daemon_overhead(daemon_sets: Iterable[DaemonSet], labels: Mapping[str, str], taints: Iterable[Taint]) -> Resources:

@@ -18,7 +18,7 @@ from engine.scheduling.new_nodes import NewNodes
 from engine.scheduling.offers import Market
 from engine.scheduling.packed import Packed, Standing, Wish, packed
 from engine.scheduling.problem import PoolState
-from engine.scheduling.tied import Load, kept_by_ties, wishes_by_domain
+from engine.scheduling.tied import Load, is_tied, kept_by_ties, wishes_by_domain
 
 # Limits that an answer breaks are put into the question, and it is asked again: so often, then all are put in.
 _QUESTIONS = 3
@@ -83,7 +83,7 @@ class Draft:
         """
         for pod_class in classes:
             self._left[pod_class] = pod_class.pods
-            if fills_first:
+            if fills_first or is_tied(pod_class):
                 self._fill(pod_class, pod_class.pods)
         rung = 0
         while True:
@@ -92,12 +92,15 @@ class Draft:
                 wishes += self._without_new_nodes(classes)
             if not wishes:
                 break
-            self._buy(wishes, self.world.groups_for(wish.pod_class for wish in wishes) if not fills_first else ())
+            self._buy(wishes, self._standing_for(wishes) if not fills_first else ())
             for pod_class in dict.fromkeys(wish.pod_class for wish in wishes):
                 if self._left[pod_class]:
                     self._fill(pod_class, self._left[pod_class])
             rung += 1
         for pod_class in classes:
+            if is_tied(pod_class):
+                # Where others have gone by now may open what was closed to it.
+                self._fill(pod_class, self._left[pod_class])
             self._open(pod_class)
 
     def _wishes(self, classes: Sequence[PodClass], rung: int) -> list[Wish]:
@@ -133,8 +136,7 @@ class Draft:
     def _open(self, pod_class: PodClass) -> None:
         pods = self._left[pod_class]
         if pods and not pod_class.unsupported:
-            is_apart = pod_class.coupling is not None and not pod_class.coupling.is_free
-            opened = self.new_nodes.open_apart if is_apart else self.new_nodes.open_for
+            opened = self.new_nodes.open_apart if is_tied(pod_class) else self.new_nodes.open_for
             self._left[pod_class] = opened(pod_class, pods, self.world)
 
     def _without_new_nodes(self, classes: Sequence[PodClass]) -> list[Wish]:
@@ -142,8 +144,12 @@ class Draft:
         return [
             Wish(pod_class, self._left[pod_class], ())
             for pod_class in classes
-            if self._left[pod_class] and not pod_class.unsupported and not self._market.rungs(pod_class)
+            if self._left[pod_class]
+            and not (pod_class.unsupported or is_tied(pod_class) or self._market.rungs(pod_class))
         ]
+
+    def _standing_for(self, wishes: Iterable[Wish]) -> tuple[Standing, ...]:
+        return self.world.groups_for(wish.pod_class for wish in wishes if not is_tied(wish.pod_class))
 
     def _buy(self, wishes: Sequence[Wish], standing: Sequence[Standing]) -> None:
         answer = self._answer(wishes, standing)

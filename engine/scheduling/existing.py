@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from attrs import field, frozen
 
 from engine.model import labels as keys
-from engine.model.constraint import Taint
+from engine.model.constraint import HostPort, Taint
 from engine.model.pod import PodKey
 from engine.model.quantity import CPU, MEMORY, Resources
 from engine.scheduling.ceilings import Counts
@@ -99,22 +99,25 @@ class World:
             self._places[content] = Place(dict(shown), standing, is_accelerated, in_flight, offering, content)
         return self._places[content]
 
-    def add(self, place: Place, room: Resources, member: int, is_empty: bool = True, name: str | None = None) -> None:
+    def add(
+        self,
+        place: Place,
+        room: Resources,
+        member: int,
+        is_empty: bool = True,
+        name: str | None = None,
+        daemon_ports: Iterable[HostPort] = (),
+    ) -> None:
         """A node with the room that is left on it; by its ``name`` the pods that are bound there are known."""
         self._put(place, room, member, is_empty)
         self._count(place, is_empty, 1)
         if self.topology is not None:
             self.topology.join(member, place.labels, place.taints, name)
+            self.topology.occupy(member, daemon_ports)
 
-    def settle(self, place: Place, room: Resources, member: int, pods: Sequence[PodKey], pod_class: PodClass) -> None:
-        """A node that takes these pods at once; ``room`` is what it has before."""
-        self.pods.setdefault(member, []).extend(pods)
-        if pod_class.shares:
-            self.counts.put(pod_class.shares, place.offering[0], member, pod_class.requests, len(pods))
-        if self.topology is not None and pod_class.coupling is not None:
-            self.topology.put(pod_class.coupling, member, len(pods))
-        self._put(place, _less(room, pod_class.requests, len(pods)), member, is_empty=False)
-        self._count(place, False, 1)
+    def put(self, pod_class: PodClass, pods: Sequence[PodKey], member: int) -> None:
+        """Puts pods of the class on a node that has room for them and suits them."""
+        self._hold(self._is[member], member, pods, pod_class)
 
     def copy(self) -> World:
         """The same nodes and pods, to be filled apart; what was learnt about places is shared."""
@@ -135,6 +138,8 @@ class World:
         if _may_not_wait_for(pod_class, alike.place, errors_bar=False):
             return pods
         count = len(pods) if regardless_of_room else min(len(pods), pod_class.requests.times_in(alike.room))
+        if self.topology is not None and pod_class.coupling is not None and pod_class.coupling.ports:
+            count = self.topology.admitted(pod_class.coupling, member, count)
         if not count or _dislikes(pod_class.demand, alike.place) is None:
             return pods
         self._hold(alike, member, pods[:count], pod_class)
@@ -148,7 +153,7 @@ class World:
             pool = alike.place.offering[0]
             count = self.counts.admitted(pod_class.shares, pool, member, pod_class.requests, count)
         if count:
-            self._hold(alike, member, pods[:count], pod_class)
+            self.put(pod_class, pods[:count], member)
         return pods[:count]
 
     def put_one_by_one(self, pod_class: PodClass, pods: Sequence[PodKey], member: int) -> int:
@@ -290,8 +295,15 @@ class World:
         members.remove(member)
         if not members:
             del self._members[alike]
-        self._count(alike.place, alike.is_empty, -1)
-        self.settle(alike.place, alike.room, member, pods, pod_class)
+        place = alike.place
+        self._count(place, alike.is_empty, -1)
+        self.pods.setdefault(member, []).extend(pods)
+        if pod_class.shares:
+            self.counts.put(pod_class.shares, place.offering[0], member, pod_class.requests, len(pods))
+        if self.topology is not None and pod_class.coupling is not None:
+            self.topology.put(pod_class.coupling, member, len(pods))
+        self._put(place, _less(alike.room, pod_class.requests, len(pods)), member, is_empty=False)
+        self._count(place, False, 1)
 
     def _put(self, place: Place, room: Resources, member: int, is_empty: bool) -> None:
         key = (place, room, is_empty)

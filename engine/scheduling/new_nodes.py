@@ -37,7 +37,7 @@ class NewNodes:
     def __init__(self, market: Market, headroom: Headroom, first_member: int) -> None:
         """Opened nodes are the world's members from ``first_member`` on."""
         self._market = market
-        self._taints = {pool.name: pool.state.pool.taints for pool in market.pools}
+        self._pools = {pool.name: pool for pool in market.pools}
         self._headroom = headroom
         self._next_member = first_member
         self.opened: dict[int, Opened] = {}
@@ -181,17 +181,16 @@ class NewNodes:
     def _settle(
         self, opened: Opened, world: World, pods: Sequence[PodKey] = (), pod_class: PodClass | None = None
     ) -> None:
+        pool = self._pools[opened.kind.pool]
+        labels = {**opened.option.predicted_labels, **node_labels(opened.kind, opened.option)}
         place = world.place_of(
-            {**opened.option.predicted_labels, **node_labels(opened.kind, opened.option)},
-            self._taints[opened.kind.pool],
-            is_accelerated=opened.kind.instance_type.is_accelerated,
-            in_flight=True,
+            labels, pool.state.pool.taints, is_accelerated=opened.kind.instance_type.is_accelerated, in_flight=True
         )
         world.counts.prices[opened.member] = opened.kind.usd_per_hour or FREE
-        if pod_class is None:
-            world.add(place, opened.kind.room, opened.member)
-        else:
-            world.settle(place, opened.kind.room, opened.member, pods, pod_class)
+        ports = pool.daemons.host_ports(labels) if world.topology is not None else ()
+        world.add(place, opened.kind.room, opened.member, daemon_ports=ports)
+        if pod_class is not None:
+            world.put(pod_class, pods, opened.member)
 
 
 def _admitted(kind: Kind, pod_class: PodClass, pods: int, counts: Counts) -> int:

@@ -160,7 +160,7 @@ class PoolOffers:
     def __init__(self, state: PoolState, daemon_sets: Iterable[DaemonSet]) -> None:
         self.state = state
         self.name = state.pool.name
-        self._daemons = Daemons(daemon_sets, state.pool.taints)
+        self.daemons = Daemons(daemon_sets, state.pool.taints)
         own = Requirements.of(state.pool.requirements).sets
         self.custom: Mapping[str, ValueSet] = {key: own[key] for key in sorted(own) if is_custom(key)}
         self.min_values = {key: each.min_values for key, each in sorted(own.items()) if each.min_values}
@@ -271,7 +271,7 @@ class PoolOffers:
         rooms: dict[Resources, Resources] = {}
         for index, added in chosen:
             option, labels = self.options[index]
-            overhead = self._daemons.overhead({**labels, **dict(added)} if added else labels)
+            overhead = self.daemons.overhead({**labels, **dict(added)} if added else labels)
             room = option.allocatable - overhead
             room = rooms.setdefault(room, room)
             price, capacity = option.usd_per_hour, option.capacity

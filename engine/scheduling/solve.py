@@ -12,7 +12,8 @@ from attrs import evolve
 
 from engine.model.plan import BaseShortfall, Placement, Unplaced
 from engine.model.pod import PodKey
-from engine.scheduling.ceilings import Ceiling, Counts
+from engine.scheduling.ceilings import Counts
+from engine.scheduling.daemons import Daemons
 from engine.scheduling.draft import Draft
 from engine.scheduling.existing import World
 from engine.scheduling.groups import PodClass, by_name, on_terms, pod_classes, sharing
@@ -21,6 +22,7 @@ from engine.scheduling.offers import Market, PoolOffers
 from engine.scheduling.problem import ExistingNode, Problem, Solution
 from engine.scheduling.refusals import base_refusal, refusals
 from engine.scheduling.requirements import canonical_labels
+from engine.scheduling.tied import Load, kept_by_ties
 from engine.scheduling.topology.neighbourhood import Neighbourhood, couplings
 from engine.scheduling.topology.topology import Topology
 
@@ -41,7 +43,7 @@ def solve(problem: Problem) -> Solution:
     pools = [PoolOffers(state, problem.daemon_sets) for state in sorted(problem.pools, key=lambda each: each.pool.name)]
     existing = sorted(problem.existing, key=_node_order)
     market = Market(pools)
-    there = _world_of(existing, every, problem.ceilings, neighbourhood)
+    there = _world_of(problem, existing, every, neighbourhood)
     for pod_class in every:
         if there.topology is not None and pod_class.coupling is not None:
             there.topology.offer(pod_class.coupling, market.labels(pod_class))
@@ -86,23 +88,24 @@ def _best(classes: Sequence[PodClass], draft: Callable[[], Draft], there: World)
 
 
 def _world_of(
-    existing: Sequence[ExistingNode],
-    classes: Sequence[PodClass],
-    ceilings: Sequence[Ceiling],
-    neighbourhood: Neighbourhood,
+    problem: Problem, existing: Sequence[ExistingNode], classes: Sequence[PodClass], neighbourhood: Neighbourhood
 ) -> World:
     names = [(node.node, node.claim) for node in existing]
-    counts = Counts.of(ceilings, names, [node.usd_per_hour for node in existing])
+    counts = Counts.of(problem.ceilings, names, [node.usd_per_hour for node in existing])
     asked = frozenset(key for pod_class in classes for key in pod_class.demand.keys)
     topology = Topology(neighbourhood) if neighbourhood.couplings else None
     # A hostname would make each node another: who minds hosts knows nodes by number.
     world = World(asked.union(neighbourhood.topology_keys[1:]), counts, topology)
+    with_ports = [daemon for daemon in problem.daemon_sets if topology is not None and daemon.placing.host_ports]
     for member, node in enumerate(existing):
         in_flight = node.node is None
         place = world.place_of(
             canonical_labels(node.labels), node.taints, is_accelerated=node.is_accelerated, in_flight=in_flight
         )
-        world.add(place, node.room, member, is_empty=node.is_empty or in_flight, name=node.node)
+        # Those of daemons that are there already are among those of the node's pods: saying them twice is no harm.
+        ports = Daemons(with_ports, node.taints).host_ports(canonical_labels(node.labels)) if with_ports else ()
+        is_empty = node.is_empty or in_flight
+        world.add(place, node.room, member, is_empty=is_empty, name=node.node, daemon_ports=ports)
     return world
 
 
@@ -119,17 +122,17 @@ def _keep_reserved(
     reserved = {each.pod: each for each in problem.reservations if (each.node, each.claim) in members}
     stayed: set[PodKey] = set()
     for holds in (True, False):
+        expected: list[Load] = []
         for pod_class in classes:
-            if pod_class.unsupported:
-                continue
-            expected: dict[int, list[PodKey]] = {}
-            for pod in pod_class.pods:
+            of_class: dict[int, list[PodKey]] = {}
+            for pod in pod_class.pods if not pod_class.unsupported else ():
                 found = reserved.get(pod)
                 if found is not None and found.holds_regardless_of_room is holds:
-                    expected.setdefault(members[found.node, found.claim], []).append(pod)
-            for member, pods in sorted(expected.items()):
-                stayed.update(pods)
-                stayed.difference_update(world.reserve(pod_class, pods, member, regardless_of_room=holds))
+                    of_class.setdefault(members[found.node, found.claim], []).append(pod)
+            expected += [(pod_class, tuple(pods), member) for member, pods in sorted(of_class.items())]
+        for pod_class, pods, member in kept_by_ties(expected, world.topology):
+            stayed.update(pods)
+            stayed.difference_update(world.reserve(pod_class, pods, member, regardless_of_room=holds))
     return _without(stayed, classes)
 
 

@@ -16,6 +16,11 @@ from engine.scheduling.topology.topology import Topology
 Load = tuple[PodClass, tuple[PodKey, ...], int]
 
 
+def is_tied(pod_class: PodClass) -> bool:
+    """Whether other pods decide where its own may go."""
+    return pod_class.coupling is not None and not pod_class.coupling.is_free
+
+
 def wishes_by_domain(pod_class: PodClass, pods: Sequence[PodKey], rung: Rung, foreseen: Topology | None) -> list[Wish]:
     """The wishes of so many pods of a class: one, or one for each combination of domains that some of them go to.
 
