@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from engine.model import labels as keys
 from engine.model.constraint import HostPort, Taint
 from engine.scheduling.topology.coupling import Coupling
 from engine.scheduling.topology.ground import Ground, Spot
@@ -44,13 +45,14 @@ class Topology:
         """Makes a node known as ``member``: with the pods bound to it where a standing node has the name, else empty.
 
         ``labels`` and ``taints`` are those that it is expected to have when pods are bound; they replace the standing
-        node's.
+        node's, all but a hostname that they do not tell.
         """
-        spot = self._tally.ground.spot(labels, taints, member)
         bound, before = self._apart.pop(name, (None, None)) if name is not None else (None, None)
         if bound is None or before is None:
+            spot = self._tally.ground.spot(labels, taints, member)
             self._tally.enter(spot)
         else:
+            spot = self._tally.ground.spot(labels, taints, bound.node.labels.get(keys.HOSTNAME) or member)
             if before.domains != spot.domains or before.shape is not spot.shape:
                 self._settle(bound, before, -1)
                 self._settle(bound, spot, 1)

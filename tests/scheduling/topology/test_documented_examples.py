@@ -224,6 +224,17 @@ def test_a_node_moves_its_pods_to_the_labels_that_it_joins_with() -> None:
     assert [topology.admitted(coupling, member, 1) for member in (0, 1)] == [0, 1]
 
 
+def test_a_node_that_joins_without_its_hostname_keeps_it() -> None:
+    pod = tied("mypod", {"foo": "bar"}, spreads=[spread(HOSTNAME, FOO)], near=[term(HOSTNAME, FOO)])
+    neighbourhood = couplings([pod], [node("node1", "zoneA", foo("p1")), node("node2", "zoneB")], ())
+    topology, coupling = Topology(neighbourhood), neighbourhood.coupling_of(pod.key)
+    assert coupling is not None
+    topology.join(0, {ZONE: "zoneA"}, (), "node1")
+    # A second node of the same hostname is the same domain.
+    topology.join(1, {HOSTNAME: "node1"}, ())
+    assert topology.why_not(coupling, 1) == Bar(coupling.spreads[0].constraint, HOSTNAME, here=1, least=0)
+
+
 def test_where_nobody_is_tied_nobody_has_a_coupling() -> None:
     pods = [foo("p1"), tied("soft", {"foo": "bar"}, spreads=[spread(ZONE, FOO, is_required=False)])]
     neighbourhood = couplings(pods, TWO_AND_ONE, NAMESPACES)
