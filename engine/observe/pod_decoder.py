@@ -42,7 +42,7 @@ _LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
 _FOREVER = datetime.max.replace(tzinfo=UTC)
 
 # What is read and also refused, until the scheduler takes it.
-NOT_PLACED_YET = frozenset({TOPOLOGY_SPREAD, POD_AFFINITY, POD_ANTI_AFFINITY, HOST_PORTS, PERSISTENT_VOLUMES})
+NOT_PLACED_YET: frozenset[str] = frozenset()
 
 # What a pod may ask for that placing by what is read of it would get wrong.
 RESOURCE_CLAIMS = "resource claims"
