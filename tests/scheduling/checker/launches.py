@@ -8,12 +8,22 @@ from engine.model.catalog import Catalog, InstanceType, Offering
 from engine.model.claim import Claim
 from engine.model.constraint import Requirement
 from engine.model.environment import Environment
+from engine.model.money import UsdPerHour
 from engine.model.plan import Plan
 from engine.model.policy import NodeClass, NodePool, Policy
 from engine.model.snapshot import Snapshot
 from tests.scheduling.checker.node_labels import meets, value_of
 from tests.scheduling.checker.shapes import allocatable_of, capacity_of, is_plain, usd_micros_of
 from tests.scheduling.checker.violation import Violation
+
+# By the zone, the image, the node class and the reservation.
+_ALSO_GIVEN = (
+    "topology.k8s.aws/zone-id",
+    "kubernetes.io/os",
+    "karpenter.k8s.aws/ec2nodeclass",
+    "karpenter.k8s.aws/capacity-reservation-id",
+    "karpenter.k8s.aws/capacity-reservation-type",
+)
 
 
 def purchases(
@@ -28,11 +38,14 @@ def purchases(
     names |= {record.claim for record in published.removals} if published else set()
     for launch in plan.launches:
         claim, inputs = launch.claim, launch.claim.inputs
-        key = f"{inputs.instance_type}/{inputs.zone}/{inputs.capacity_type}"
+        key = _key_of(claim)
         if claim.name in names:
             yield Violation("new-name", claim.name, "is the name of another claim")
         names.add(claim.name)
         offering, kind = sold.get(key), kinds.get(inputs.instance_type)
+        if inputs.capacity_reservation_id is not None:
+            # Paid for already, and sold by nobody's list.
+            offering = Offering(inputs.instance_type, inputs.zone, inputs.capacity_type, UsdPerHour(0))
         if offering is None or kind is None or offering.usd_per_hour is None:
             yield Violation("offering", claim.name, f"{key} is not sold, or has no price")
             continue
@@ -57,9 +70,7 @@ def barred_offerings(snapshot: Snapshot, plan: Plan) -> frozenset[str]:
     refusals that this pass learns of, and by the ledger after it."""
     now, before = snapshot.taken_at, snapshot.ledger
     claims = snapshot.document.claims if snapshot.document else ()
-    of_claim = {
-        claim.name: f"{claim.inputs.instance_type}/{claim.inputs.zone}/{claim.inputs.capacity_type}" for claim in claims
-    }
+    of_claim = {claim.name: _key_of(claim) for claim in claims}
     came = {
         of_claim[each.claim]
         for each in snapshot.cloud.instances
@@ -80,6 +91,13 @@ def barred_offerings(snapshot: Snapshot, plan: Plan) -> frozenset[str]:
         if not each.instance_id and each.claim not in before.instance_ids
     }
     return frozenset(out | refused)
+
+
+def _key_of(claim: Claim) -> str:
+    """How the ledger names what a claim buys: its reservation is a part of it."""
+    inputs = claim.inputs
+    parts = (inputs.instance_type, inputs.zone, inputs.capacity_type, inputs.capacity_reservation_id)
+    return "/".join(part for part in parts if part)
 
 
 def zones_of(node_class: NodeClass, snapshot: Snapshot, environment: Environment) -> frozenset[str]:
@@ -136,7 +154,7 @@ def _is_labelled(claim: Claim, pool: NodePool, kind: InstanceType, catalog: Cata
             yield Violation("claim-labels", claim.name, f"{key} is {claim.labels.get(key)}, and will be {value}")
     chosen = {each.key for each in pool.requirements}
     for key in claim.labels.keys() - expected.keys() - chosen:
-        if key not in ("topology.k8s.aws/zone-id", "kubernetes.io/os", "karpenter.k8s.aws/ec2nodeclass"):
+        if key not in _ALSO_GIVEN:
             yield Violation("claim-labels", claim.name, f"nothing gives its node the label {key}")
 
 
@@ -146,11 +164,17 @@ def _has_its_shape(
     if not is_plain(node_class):
         return
     capacity = capacity_of(kind, node_class, environment)
-    if dict(claim.capacity) != dict(capacity):
-        yield Violation("capacity", claim.name, f"{dict(claim.capacity)} is told, {dict(capacity)} will be there")
-    if dict(claim.allocatable) != dict(allocatable_of(capacity)):
+    told, usable = _without_volumes(claim.capacity), _without_volumes(claim.allocatable)
+    if told != dict(capacity):
+        yield Violation("capacity", claim.name, f"{told} is told, {dict(capacity)} will be there")
+    if usable != dict(allocatable_of(capacity)):
         will_be = dict(allocatable_of(capacity))
-        yield Violation("allocatable", claim.name, f"{dict(claim.allocatable)} is told, {will_be} will be there")
+        yield Violation("allocatable", claim.name, f"{usable} is told, {will_be} will be there")
+
+
+def _without_volumes(amounts: Mapping[str, int]) -> dict[str, int]:
+    """What is no count of attachable volumes, which is CSINode's to say and not the Node's."""
+    return {key: amount for key, amount in amounts.items() if not key.startswith("attachable-volumes-")}
 
 
 def _has_its_price(claim: Claim, offering: Offering, node_class: NodeClass, catalog: Catalog) -> Iterator[Violation]:

@@ -33,7 +33,7 @@ def shown_values(
     for launch in plan.launches:
         pool = policy.node_pool(launch.claim.node_pool)
         node_class = policy.node_class(pool.node_class) if pool else None
-        if pool is None or node_class is None or launch.reason.value == "BaseCapacity":
+        if pool is None or node_class is None or launch.reason.value in ("BaseCapacity", "Headroom"):
             continue
         if not any(each.min_values for each in pool.requirements):
             continue

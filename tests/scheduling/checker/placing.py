@@ -91,9 +91,9 @@ def _on_launches(
         for what in overdrawn(claim.allocatable, daemons, there):
             yield Violation("room", claim.name, what)
         pool = policy.node_pool(claim.node_pool)
-        is_base = launch.reason.value == "BaseCapacity"
+        is_base = launch.reason.value in ("BaseCapacity", "Headroom")
         if not there and not is_base:
-            yield Violation("for-somebody", claim.name, "is launched for no pod and no base capacity")
+            yield Violation("for-somebody", claim.name, "is launched for no pod, base capacity or headroom")
         if pool is None or is_base or pool.open_to_all_pods:
             continue
         if _is_wasted(kinds.get(claim.inputs.instance_type), there):

@@ -19,6 +19,7 @@ from tests.scheduling.checker.places import world_of
 from tests.scheduling.checker.placing import placings
 from tests.scheduling.checker.pods import answers
 from tests.scheduling.checker.priority import priority_first
+from tests.scheduling.checker.reservations import within_reservations
 from tests.scheduling.checker.ties import torn_ties
 from tests.scheduling.checker.violation import Violation
 
@@ -33,6 +34,7 @@ def violations(
         *torn_ties(world_of(snapshot, plan, policy)),
         *priority_first(snapshot, plan, policy, catalog),
         *purchases(snapshot, plan, policy, environment, catalog),
+        *within_reservations(snapshot, plan, policy),
         *shown_values(snapshot, plan, policy, environment, catalog),
         *within_limits(snapshot, plan, policy, environment, catalog),
         *within_caps(plan, environment),
