@@ -51,6 +51,9 @@ def gauges_of(
         table.USAGE: {(use.node_pool, use.resource): _natural(use.resource, use.used) for use in own_limits},
         table.ALLOWED: _allowed(every, let_go, policy, rules, snapshot.taken_at),
         table.UNAVAILABLE: _unavailable(plan),
+        table.UNAVAILABLE_GROUPS: {
+            (name,): 1.0 for name, each in plan.ledger.unavailable_groups.items() if each.until > plan.decided_at
+        },
         table.PAUSED: _paused(snapshot, plan, policy),
     }
 

@@ -76,6 +76,11 @@ ALLOWED = _gauge(
     "nodepools_allowed_disruptions", ("nodepool", "reason"), "Nodes that budgets would let go now for a reason."
 )
 UNAVAILABLE = _gauge("unavailable_offerings", ("capacity_type",), "Offerings that are out after a refused launch.")
+UNAVAILABLE_GROUPS = _gauge(
+    "unavailable_groups",
+    ("group",),
+    "1 for a quota, subnets or capacity type of which all is out after a refused launch.",
+)
 SYNCED = _gauge("cluster_state_synced", (), "1 when the cluster was seen whole at the last look, else 0.")
 PAUSED = _gauge("paused", ("nodepool",), "1 where paused; an empty nodepool is the whole environment.")
 
@@ -113,6 +118,7 @@ METRICS: tuple[Metric, ...] = (
     USAGE,
     ALLOWED,
     UNAVAILABLE,
+    UNAVAILABLE_GROUPS,
     SYNCED,
     PAUSED,
     REACTION,

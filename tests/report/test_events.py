@@ -83,6 +83,17 @@ def test_pods_that_get_nothing_are_told_the_nearest_miss_and_its_numbers() -> No
     assert events["embed-0001", "NoCompatibleInstanceTypes!"].startswith("gpu-elastic: needs 15510Mi memory")
 
 
+def test_a_quota_is_named_in_the_event() -> None:
+    name = "All P5 Spot Instance Requests"
+    out = OfferingsUnavailable(2, NOON + minutes(6), 2, "MaxSpotInstanceCountExceeded", quota=name)
+    plan = evolve(scenes.empty_plan(), unplaced=(Unplaced(PodKey("ml", "a"), (PoolRefusal("gpu-core", out),)),))
+    assert told(plan)["a", "InsufficientCapacity!"] == (
+        "gpu-core: 2 offerings out after MaxSpotInstanceCountExceeded, the account's quota "
+        "'All P5 Spot Instance Requests' is used up (ask AWS to raise it in Service Quotas), "
+        "the first until 12:06:00 UTC"
+    )
+
+
 def test_a_reason_that_has_a_deadline_reads_the_same_in_each_pass() -> None:
     out = OfferingsUnavailable(2, until=NOON + minutes(6), refusals=2, last_code="InsufficientInstanceCapacity")
     failed = BringUpsFailed(3, until=NOON + minutes(9))

@@ -183,6 +183,18 @@ def test_offerings_that_are_out_are_counted_until_they_come_back() -> None:
     assert value(metrics, "unavailable_offerings", capacity_type="spot") == 2
 
 
+def test_a_quota_that_is_used_up_is_told_by_its_name_until_it_is_tried_again() -> None:
+    name = "All G and VT Spot Instance Requests"
+    out = Unavailable(NOON + minutes(3), 1, "MaxSpotInstanceCountExceeded", quota=name)
+    over = Unavailable(NOON, 1, "AuthFailure.ServiceLinkedRoleCreationNotPermitted")
+    ledger = Ledger(unavailable_groups={name: out, "spot": over})
+
+    metrics = told(scenes.snapshot(), evolve(scenes.plan(), ledger=ledger))
+
+    assert value(metrics, "unavailable_groups", group=name) == 1
+    assert value(metrics, "unavailable_groups", group="spot") is None
+
+
 def test_what_is_paused_is_one() -> None:
     policy = Policy((evolve(scenes.CORE, paused="freeze"), scenes.ELASTIC), (), digest="d")
 

@@ -176,6 +176,15 @@ REFUSALS: list[tuple[Refusal, str]] = [
         "6 offerings out: refused 2 times with InsufficientInstanceCapacity; first back in 6m",
     ),
     (
+        OfferingsUnavailable(1, NOON - MINUTE, 3, "InsufficientInstanceCapacity"),
+        "1 offering out: refused 3 times with InsufficientInstanceCapacity; one launch is being tried",
+    ),
+    (
+        OfferingsUnavailable(12, NOON + 3 * MINUTE, 1, "VcpuLimitExceeded", quota="Running On-Demand P instances"),
+        "12 offerings out: refused once with VcpuLimitExceeded, the account's quota 'Running On-Demand P instances' is "
+        "used up (ask AWS to raise it in Service Quotas); first back in 3m",
+    ),
+    (
         OfferingsUnavailable(1, NOON + 3 * MINUTE, 1, "Unsupported"),
         "1 offering out: refused once with Unsupported; first back in 3m",
     ),
