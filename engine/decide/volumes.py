@@ -62,6 +62,8 @@ class Volumes:
 
     def __init__(self, snapshot: Snapshot) -> None:
         self._snapshot = snapshot
+        self._last: Mounting | None = None
+        self._asked: tuple[Pod, ...] = ()
         self._known: dict[ObjectKey, Mount | str] = {}
         self._rewritten: dict[tuple[int, str], tuple[Placing, Placing | VolumeNotReady]] = {}
 
@@ -69,6 +71,12 @@ class Volumes:
         """What the scheduler is asked about these pods, and whom it is not asked about."""
         if not any(pod.placing.volume_claims for pod in pods):
             return Mounting(pods)
+        # A pass asks of the same pods several times.
+        if self._last is None or self._asked is not pods:
+            self._asked, self._last = pods, self._mounting(pods)
+        return self._last
+
+    def _mounting(self, pods: tuple[Pod, ...]) -> Mounting:
         holders = self._holders(pods)
         ready, refused = [], []
         for pod in pods:
@@ -114,9 +122,7 @@ class Volumes:
             together = joined(reached, mount.reached)
             if is_nowhere(together):
                 here, others = said(mount.reached), said(reached)
-                return VolumeNotReady(
-                    claim, f"it is reached from {here}, the pod's other volumes from {others}"
-                )
+                return VolumeNotReady(claim, f"it is reached from {here}, the pod's other volumes from {others}")
             reached = together
             if mount.driver in self._counted_drivers:
                 drivers[mount.volume] = mount.driver
@@ -251,6 +257,8 @@ def _claims_of(pod: Pod) -> Sequence[ObjectKey]:
 
 
 def _as_nodes_have_it(term: tuple[Requirement, ...]) -> tuple[Requirement, ...]:
+    if not any(each.key in _ZONE_OF_DRIVER for each in term):
+        return term
     return tuple(evolve(each, key=_ZONE_OF_DRIVER.get(each.key, each.key)) for each in term)
 
 
