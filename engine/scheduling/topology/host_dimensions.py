@@ -8,6 +8,7 @@ pods concerned are named instead, to be placed one by one.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence, Set
+from functools import cached_property
 
 from attrs import evolve, field, frozen
 
@@ -40,7 +41,7 @@ def host_dimensions(
     tangled = _Batch(neighbourhood, couplings, pods).tangled()
     rest = [each if each is not None and each.number not in tangled else None for each in couplings]
     batch = _Batch(neighbourhood, rest, pods)
-    sums = [*batch.exact(), *(loose.sum for loose in batch.loose())]
+    sums = [*batch.exact, *(loose.sum for loose in batch.loose)]
     binding = {each.content: each for each in sums if batch.load(each) > each.room}
     ranked = sorted(binding.values(), key=lambda each: (-batch.nodes(each), each.content))
     tangled |= {coupling for each in ranked[most:] for coupling in each.takes}
@@ -82,7 +83,7 @@ class _Loose:
     nodes: int
 
 
-@frozen(eq=False)
+@frozen(eq=False, slots=False)
 class _Batch:
     neighbourhood: Neighbourhood
     given: Sequence[Coupling | None]
@@ -115,40 +116,53 @@ class _Batch:
         """Couplings that sums do not describe well: those that want company on their node, and those whose sum would
         force many nodes that nothing else does."""
         tangled = {each.number for each in self.couplings if any(key == HOST for _, key in each.affinity)}
-        forced = max(map(self.nodes, self.exact()), default=0)
-        for loose in self.loose():
+        forced = max(map(self.nodes, self.exact), default=0)
+        for loose in self.loose:
             if self.nodes(loose.sum.without(tangled)) > max(forced, 2 * loose.nodes, 1):
                 tangled |= loose.suspects
         return tangled
 
+    @cached_property
     def exact(self) -> list[_Sum]:
-        return [*self._of_ports(), *(each for each in self._parted() if isinstance(each, _Sum))]
+        return [*self._of_ports(), *(each for each in self._mixed if isinstance(each, _Sum))]
 
+    @cached_property
     def loose(self) -> list[_Loose]:
-        return [each for each in self._parted() if isinstance(each, _Loose)]
+        return [each for each in self._mixed if isinstance(each, _Loose)]
 
-    def _parted(self) -> list[_Sum | _Loose]:
+    @cached_property
+    def _mixed(self) -> list[_Sum | _Loose]:
         return [*self._of_anti_affinity(), *self._of_spreads()]
+
+    @cached_property
+    def _adding(self) -> Mapping[int, Set[int]]:
+        """By counter, the couplings whose pods it counts."""
+        adding: dict[int, set[int]] = {}
+        for coupling in self.couplings:
+            for counter in coupling.adds:
+                adding.setdefault(counter, set()).add(coupling.number)
+        return adding
 
     def _of_ports(self) -> Iterable[_Sum]:
         """A port of every address is a port of each one: a sum for each address that somebody names."""
-        named: dict[tuple[int, str], set[str]] = {}
+        named: dict[tuple[int, str], list[tuple[HostPort, int]]] = {}
         for coupling in self.couplings:
             for port in coupling.ports:
-                named.setdefault((port.port, port.protocol), set()).add(port.ip)
-        for (number, protocol), addresses in sorted(named.items()):
-            for address in sorted(addresses - {""}) or [""]:
+                named.setdefault((port.port, port.protocol), []).append((port, coupling.number))
+        for (number, protocol), takers in sorted(named.items()):
+            for address in sorted({port.ip for port, _ in takers} - {""}) or [""]:
                 asked = HostPort(number, protocol, address)
-                takers = [each for each in self.couplings if any(asked.conflicts(port) for port in each.ports)]
-                yield _Sum(1, {each.number: 1 for each in takers})
+                yield _Sum(1, {taker: 1 for port, taker in takers if asked.conflicts(port)})
 
     def _of_anti_affinity(self) -> Iterable[_Sum | _Loose]:
         """For each term, pods that hold it against pods that match it; those that do both exclude each other."""
-        counters = self.neighbourhood.counters
-        asked = {counter for each in self.couplings for counter, key in each.bars if key == HOST}
-        for counter in sorted(each for each in asked if counters[each].role is Role.MATCH):
-            holders = {each.number for each in self.couplings if (counter, HOST) in each.bars}
-            matched = {each.number for each in self.couplings if counter in each.adds}
+        holding: dict[int, set[int]] = {}
+        for coupling in self.couplings:
+            for counter, key in coupling.bars:
+                if key == HOST and self.neighbourhood.counters[counter].role is Role.MATCH:
+                    holding.setdefault(counter, set()).add(coupling.number)
+        for counter, holders in sorted(holding.items()):
+            matched = self._adding.get(counter, set())
             both, sides = holders & matched, (holders - matched, matched - holders)
             few, many = sorted(sides, key=lambda side: (sum(self.pods[each] for each in side), sorted(side)))
             if not (both or few):
@@ -169,7 +183,7 @@ class _Batch:
                 if rule.key == HOST:
                     skews.setdefault(rule.counter, {})[coupling.number] = rule.max_skew
         for counter, spreading in sorted(skews.items()):
-            counted = {each.number for each in self.couplings if counter in each.adds}
+            counted = self._adding.get(counter, set())
             least = min(spreading.values())
             limit = _Sum(least, dict.fromkeys(counted, 1))
             own = sum(self.pods[each] for each in counted & set(spreading))

@@ -38,6 +38,7 @@ class Tally:
         self._nodes: dict[Shape, int] = {}
         self._offered: dict[int, frozenset[int]] = {}
         self._universe: dict[tuple[NodeFilter, int], frozenset[int]] = {}
+        self._known: dict[int, frozenset[int]] = {}
 
     def copy(self) -> Tally:
         twin = Tally.__new__(Tally)
@@ -46,6 +47,7 @@ class Tally:
         twin._nodes = dict(self._nodes)
         twin._offered = dict(self._offered)
         twin._universe = dict(self._universe)
+        twin._known = dict(self._known)
         return twin
 
     def enter(self, spot: Spot, change: int = 1) -> None:
@@ -54,6 +56,7 @@ class Tally:
         self._nodes[spot.shape] = before + change
         if not (before and before + change):
             self._universe.clear()
+            self._known.clear()
 
     def offer(self, coupling: Coupling, combos: Iterable[Mapping[str, str]]) -> None:
         """Nodes with such labels could be made for its pods: their domains are there to spread over."""
@@ -64,6 +67,7 @@ class Tally:
         for rule in coupling.spreads:
             offered = frozenset(spot.domains[rule.key] for spot in whole)
             self._offered[rule.counter] = self._offered.get(rule.counter, frozenset()) | offered
+            self._known.pop(rule.counter, None)
 
     def count(self, adds: tuple[int, ...], spot: Spot, pods: int) -> None:
         """So many pods that add to these counters are there from now on; a negative number takes them away."""
@@ -158,24 +162,31 @@ class Tally:
         None where there is no other."""
         counts = self._counts[rule.counter]
         here = counts.get(domain, 0)
-        node_filter = self.ground.counters[rule.counter].node_filter
-        assert node_filter is not None
-        offered = self._offered.get(rule.counter, frozenset())
         if rule.key == HOST:
-            # Another host can be made, with no pod on it.
-            return here, 0 if offered else self._fewest_on_hosts(counts, node_filter, domain, rule.min_domains)
-        known = self._universe_of(node_filter, rule.key) | offered
+            return here, self._fewest_on_hosts(rule, domain)
+        known = self._domains_of(rule)
         if len(known) < rule.min_domains:
             return here, 0
-        return here, min((counts.get(other, 0) for other in known if other != domain), default=None)
+        elsewhere = [counts.get(other, 0) for other in known if other != domain]
+        return here, min(elsewhere) if elsewhere else None
 
-    def _fewest_on_hosts(
-        self, counts: Mapping[int, int], node_filter: NodeFilter, host: int, min_domains: int
-    ) -> int | None:
+    def _fewest_on_hosts(self, rule: SpreadRule, host: int) -> int | None:
+        if self._offered.get(rule.counter):
+            # Another host can be made, with no pod on it.
+            return 0
+        counts = self._counts[rule.counter]
+        node_filter = self._filter_of(rule)
         hosts = sum(nodes for shape, nodes in self._nodes.items() if nodes and shape.is_counted_by(node_filter))
-        if hosts < min_domains or hosts - len(counts) - (host not in counts) > 0:
+        if hosts < rule.min_domains or hosts - len(counts) - (host not in counts) > 0:
             return 0
         return min((pods for other, pods in counts.items() if other != host), default=None)
+
+    def _domains_of(self, rule: SpreadRule) -> frozenset[int]:
+        """The domains that the rule spreads over: of the nodes that it counts on, and of those that could be made."""
+        if rule.counter not in self._known:
+            offered = self._offered.get(rule.counter, frozenset())
+            self._known[rule.counter] = self._universe_of(self._filter_of(rule), rule.key) | offered
+        return self._known[rule.counter]
 
     def _universe_of(self, node_filter: NodeFilter, key: int) -> frozenset[int]:
         asked = (node_filter, key)
@@ -183,3 +194,8 @@ class Tally:
             shapes = [shape for shape, nodes in self._nodes.items() if nodes and shape.is_counted_by(node_filter)]
             self._universe[asked] = frozenset(shape.domains[key] for shape in shapes)
         return self._universe[asked]
+
+    def _filter_of(self, rule: SpreadRule) -> NodeFilter:
+        node_filter = self.ground.counters[rule.counter].node_filter
+        assert node_filter is not None
+        return node_filter

@@ -94,9 +94,10 @@ def test_tainted_nodes_are_domains_unless_the_policy_honors_taints() -> None:
     assert admitted(honoring, standing)[2:4] == [1, 1]
 
 
+@pytest.mark.parametrize("key", [ZONE, HOSTNAME])
 @pytest.mark.parametrize(("least", "taken"), [(None, 5), (1, 5), (2, 2)])
-def test_with_too_few_domains_each_takes_its_skew_only(least: int | None, taken: int) -> None:
-    pod = tied("mypod", {"foo": "bar"}, spreads=[spread(ZONE, FOO, 2, min_domains=least)])
+def test_with_too_few_domains_each_takes_its_skew_only(key: str, least: int | None, taken: int) -> None:
+    pod = tied("mypod", {"foo": "bar"}, spreads=[spread(key, FOO, 2, min_domains=least)])
     assert admitted(pod, [node("node1", "zoneA")], most=5) == [taken]
 
 
