@@ -66,7 +66,7 @@ def lessons(fleet: Fleet, lost: tuple[Removal, ...], brought: Mapping[str, Bring
 
 def under_way(fleet: Fleet, gone: Iterable[str], brought: Mapping[str, BringUp]) -> frozenset[str]:
     """All that a launch whose answer is still out puts to the proof, by the ledger's names: it is tried, and nothing
-    more of it while it is on probation."""
+    more of it while it is on probation. A launch that is overdue holds up no other."""
     answered = frozenset(gone)
     asked = (
         sighting.claim

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import random
+from collections import Counter
 from collections.abc import Callable, Iterable
+from datetime import timedelta
 
 import pytest
 from attrs import evolve
 
+from engine.catalog.ledger import names, standing
 from engine.model import labels as keys
+from engine.model.catalog import Offering
 from engine.model.claim import Claim
 from engine.model.environment import Caps
 from engine.model.ledger import Ledger, Unavailable
 from engine.model.money import UsdPerHour
 from engine.model.plan import Plan
 from engine.model.refusal import OfferingsUnavailable, Refusal
+from engine.model.stay import Overdue
 from tests.builders import (
     G5_2XLARGE,
     G5_12XLARGE,
@@ -206,3 +212,47 @@ def test_many_refused_in_one_zone_are_spread_over_the_others() -> None:
     one = World(policy(node_pool()), gpu_pods(6), sold=sold, refuses=lambda claim: claim.inputs.zone == "us-east-1a")  # type: ignore[arg-type]
     assert [each.split("/")[1] for each in asked(one.turn(minutes(1)))].count("us-east-1a") == 2
     assert [each.split("/")[1] for each in asked(one.turn(minutes(1)))] == ["us-east-1b", "us-east-1c"]
+
+
+# --- whatever EC2 answers
+
+CODES = (ICE, "MaxSpotInstanceCountExceeded", "VcpuLimitExceeded", "InstanceLimitExceeded", "Unsupported")
+MORE_CODES = (*CODES, "InsufficientFreeAddressesInSubnet", "AuthFailure.ServiceLinkedRoleCreationNotPermitted")
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_whatever_is_refused_nothing_that_is_out_is_asked_and_probes_go_one_by_one(seed: int) -> None:
+    dice = random.Random(seed)
+    sold = catalog([G5_XLARGE, G5_2XLARGE, G5_12XLARGE, M5_LARGE])
+
+    def refuses(claim: Claim) -> bool | str:
+        return dice.random() < 0.7 and dice.choice(MORE_CODES)
+
+    one = World(policy(node_pool()), gpu_pods(6), sold=sold, refuses=refuses)  # type: ignore[arg-type]
+    one.vanishes = lambda claim: dice.random() < 0.2
+    in_flight: dict[str, Claim] = {}
+    tried = 0
+    for _ in range(25):
+        now = one.now
+        plan = one.turn(timedelta(seconds=dice.choice([5, 30, 200, 700])))
+        alive = {each.claim for each in one.running()} | {each.record.claim for each in plan.removals}
+        # A launch of which nothing was heard for too long holds up no probe.
+        overdue = {each.claim for each in plan.kept if isinstance(each.reason, Overdue)}
+        in_flight = {name: claim for name, claim in in_flight.items() if name not in alive | overdue}
+        launched = {launch.claim.name: launch.claim for launch in plan.launches}
+        asked_of = Counter(
+            name for claim in {**in_flight, **launched}.values() for name in names(offering_of(claim), claim.node_class)
+        )
+        for claim in launched.values():
+            inputs = claim.inputs
+            offering = Offering(inputs.instance_type, inputs.zone, inputs.capacity_type, None)
+            stands = standing(plan.ledger, offering, claim.node_class, now)
+            assert stands is None or not stands.barred
+            for probe in stands.probes if stands else ():
+                tried += 1
+                assert asked_of[probe] == 1
+        there = {each.claim for each in plan.ledger.outcomes} | {each.claim for each in one.ledger.outcomes}
+        in_flight |= {name: claim for name, claim in launched.items() if name not in there}
+        in_flight = {name: claim for name, claim in in_flight.items() if name not in alive}
+        one.pods |= {each.key: each for each in [pod(f"more-{len(one.pods)}", gpu=dice.choice([1, 2]))]}
+    assert tried, "nothing was ever on probation"
