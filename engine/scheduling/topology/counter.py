@@ -7,7 +7,7 @@ from enum import Enum
 
 from attrs import field, frozen
 
-from engine.model.constraint import LabelSelector, Operator, PodTerm, Taint, TopologySpread
+from engine.model.constraint import LabelSelector, Operator, PodTerm, Taint
 from engine.model.workload import Namespace
 from engine.scheduling.groups import Demand
 
@@ -68,13 +68,13 @@ class Role(str, Enum):
 
 @frozen
 class Counter:
-    """A pod matches when all ``looks`` see it. ``subject`` is one of the constraints that ask for it, to be named."""
+    """A pod matches when all ``looks`` see it. ``subject`` is one of the terms that ask for it, to be named."""
 
     role: Role
     key: str
     looks: tuple[Look, ...]
     node_filter: NodeFilter | None = None
-    subject: TopologySpread | PodTerm | None = field(default=None, eq=False)
+    subject: PodTerm | None = field(default=None, eq=False)
 
     @property
     def order(self) -> tuple[str, ...]:

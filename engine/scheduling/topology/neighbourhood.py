@@ -117,6 +117,12 @@ class _Draft:
         return adds, spreads, self.affinity, self.bars, self.ports
 
 
+def _example(drafts: Sequence[_Draft]) -> _Draft:
+    """One of drafts of equal content, the same whatever their order: they may word a constraint differently."""
+    worded = {draft.spreads: draft for draft in drafts}
+    return next(iter(worded.values())) if len(worded) == 1 else worded[min(worded, key=repr)]
+
+
 class _Survey:
     """All that is asked of one set of pods and nodes."""
 
@@ -137,18 +143,18 @@ class _Survey:
             members.setdefault((ties, self._kind_of(pod)), []).append(pod.key)
         drafts = [(self._draft(ties, kind), pods) for (ties, kind), pods in members.items()]
         read = {counter for draft, _ in drafts for counter in draft.reads}
-        by_content: dict[_Content, tuple[_Draft, list[PodKey]]] = {}
+        by_content: dict[_Content, list[tuple[_Draft, list[PodKey]]]] = {}
         for draft, pods in drafts:
             content = draft.content(read)
             if any(content):
-                by_content.setdefault(content, (draft, []))[1].extend(pods)
+                by_content.setdefault(content, []).append((draft, pods))
         made = []
         of_pod = {}
         for number, content in enumerate(sorted(by_content)):
-            draft, pods = by_content[content]
-            coupling = self._coupling(number, content, draft)
+            coupling = self._coupling(number, content, _example([draft for draft, _ in by_content[content]]))
             made.append(coupling)
-            of_pod.update(dict.fromkeys(pods, coupling))
+            for _, pods in by_content[content]:
+                of_pod.update(dict.fromkeys(pods, coupling))
         with_ports = any(coupling.ports for coupling in made)
         bound = self._bound(standing, read, with_ports) if made else ()
         return Neighbourhood(self._counters, self._keys, tuple(made), bound, of_pod)

@@ -77,7 +77,7 @@ class TieReader:
                 order=repr(content),
             )
         look = Look((namespace,), None, spread.selector)
-        return Counter(Role.SPREAD, canonical_key(spread.key), (look,), self._filters[content], spread)
+        return Counter(Role.SPREAD, canonical_key(spread.key), (look,), self._filters[content])
 
 
 def _asked_of_nodes(placing: Placing) -> tuple[object, object, object]:

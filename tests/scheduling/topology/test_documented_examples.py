@@ -94,6 +94,32 @@ def test_tainted_nodes_are_domains_unless_the_policy_honors_taints() -> None:
     assert admitted(honoring, standing)[2:4] == [1, 1]
 
 
+def test_pods_that_count_on_different_nodes_count_apart() -> None:
+    standing = (
+        node("node1", "zoneA", foo("p1")),
+        node("node2", "zoneB", disk="ssd"),
+        node("node3", "zoneC", disk="ssd", taints=[taint("dedicated")]),
+    )
+    over_all, over_untainted = [spread(ZONE, FOO)], [spread(ZONE, FOO, honors_taints=True)]
+    fast = {"disk": "ssd"}
+    pods = [
+        tied("all", {"foo": "bar"}, spreads=over_all),
+        tied("untainted", {"foo": "bar"}, spreads=over_untainted),
+        tied("fast", {"foo": "bar"}, spreads=over_all, selector=fast),
+        tied("fast-untainted", {"foo": "bar"}, spreads=over_untainted, selector=fast),
+    ]
+    neighbourhood = couplings(pods, standing, ())
+    topology = Topology(neighbourhood)
+    for member, each in enumerate(standing):
+        topology.join(member, each.labels, each.taints, each.name)
+    tie = {pod.key.name: neighbourhood.coupling_of(pod.key) for pod in pods}
+    coupled = {name: coupling for name, coupling in tie.items() if coupling is not None}
+    topology.put(coupled["all"], 1, 1)
+    # One pod in A and one in B; C has none, B is alone for the last.
+    room = {name: topology.admitted(coupling, 1, 5) for name, coupling in coupled.items()}
+    assert room == {"all": 0, "untainted": 1, "fast": 0, "fast-untainted": 5}
+
+
 @pytest.mark.parametrize("key", [ZONE, HOSTNAME])
 @pytest.mark.parametrize(("least", "taken"), [(None, 5), (1, 5), (2, 2)])
 def test_with_too_few_domains_each_takes_its_skew_only(key: str, least: int | None, taken: int) -> None:
