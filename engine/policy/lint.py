@@ -175,6 +175,7 @@ def _other_vendors(view: PoolView) -> Iterator[Diagnostic]:
     carried = {name for sold in view.permitted for name in sold.instance_type.accelerators}
     named = [(f"limits[{resource}]", resource) for resource in view.pool.limits]
     named += [("taints", taint.key) for taint in view.pool.taints]
+    named += [("headroom", spare.resource) for spare in view.pool.headroom]
     for part, resource in named:
         if resource in ACCELERATORS and resource not in carried:
             theirs = f"; they carry {_listed(sorted(carried))}" if carried else ""

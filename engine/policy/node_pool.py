@@ -221,4 +221,5 @@ def _positions(part: NodePoolPart, findings: ObjectFindings) -> Iterator[tuple[s
     yield from ((f"limits[{resource}]", findings.at((*_LIMITS, resource))) for resource in part.spec.limits)
     yield "replicas", findings.at(("spec", "replicas"))
     yield "min-nodes", findings.at((*_ANNOTATIONS, labels.MIN_NODES))
+    yield "headroom", findings.at((*_ANNOTATIONS, labels.HEADROOM))
     yield "budgets", findings.at_key(BUDGETS)

@@ -10,6 +10,8 @@ import pytest
 from engine.model import labels
 from engine.model.diagnostic import Diagnostic
 from engine.model.policy import NodePool, Spare
+from engine.policy.lint import lint
+from tests.builders import catalog
 from tests.policy.texts import CLASS, POOL, added, findings_of, policy_of
 
 
@@ -111,3 +113,9 @@ def test_a_misspelt_annotation_is_told_the_right_one() -> None:
         each for each in findings_of(annotated("nodewright.dev/headrom", "x"), CLASS) if "headrom" in each.message
     ]
     assert labels.HEADROOM in found.hint
+
+
+def test_headroom_of_a_device_that_no_type_of_the_pool_carries_is_a_warning_where_it_stands() -> None:
+    loaded = policy_of(annotated(labels.HEADROOM, "amd.com/gpu=1"), CLASS)
+    [found] = [each for each in lint(loaded, catalog()) if "amd.com/gpu" in each.message]
+    assert (found.rule, found.position.line) == ("wrong-vendor", 4)
