@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from hypothesis import given, settings
 
+from engine.model.constraint import HostPort
 from engine.model.pod import Pod
 from engine.scheduling.topology.neighbourhood import Neighbourhood, couplings
 from engine.scheduling.topology.topology import Topology
 from tests.scheduling.topology.drawn import NAMESPACES, Drawn, clusters
+from tests.scheduling.topology.neighbours import ZONE, matching, node, term, tied
 from tests.scheduling.topology.slow_rules import Place, Scene, how_many, suits
 
 MANY = settings(max_examples=60, deadline=None)
@@ -111,3 +113,21 @@ def test_what_is_put_into_a_copy_is_not_in_the_original(drawn: Drawn) -> None:
         twin.put(coupling, member, twin.admitted(coupling, member, 2))
         twin.offer(coupling, [{"rack": "t", "topology.kubernetes.io/zone": "d"}])
     assert [told.topology.admitted(coupling, member, 3) for coupling, member in asked] == before
+
+
+def test_a_copy_has_its_own_nodes_ports_and_names() -> None:
+    pod = tied("mine", {"app": "web"}, near=[term(ZONE, matching(app="web"))], ports=[HostPort(80)])
+    neighbourhood = couplings([pod], [node("node1", "a", tied("web", {"app": "web"}))], ())
+    coupling = neighbourhood.coupling_of(pod.key)
+    assert coupling is not None
+    topology = Topology(neighbourhood)
+    twin = topology.copy()
+    twin.join(0, {ZONE: "b"}, (), "node1")
+    topology.join(0, {ZONE: "a"}, (), "node1")
+    topology.join(1, {ZONE: "a"}, ())
+    twin.join(1, {ZONE: "b"}, ())
+    topology.join(2, {ZONE: "b"}, ())
+    twin.join(2, {ZONE: "a"}, ())
+    twin.put(coupling, 1, 1)
+    assert [topology.admitted(coupling, member, 1) for member in range(3)] == [1, 1, 0]
+    assert [twin.admitted(coupling, member, 1) for member in range(3)] == [1, 0, 0]
