@@ -59,16 +59,16 @@ class Draft:
         return sum(opened.kind.cost.micros for opened in self.new_nodes.opened.values())
 
     @property
-    def rank(self) -> tuple[tuple[tuple[int, int], ...], int]:
+    def rank(self) -> tuple[tuple[int, ...], int]:
         """The smaller the better: fewer pods left out, those of high priority first; then less cost.
 
         Nothing is bought for pods that start no nodes, so none of these counts.
         """
         left_out: dict[int, int] = {}
-        for pod_class, pods in self.unplaced.items():
+        for pod_class, pods in self._left.items():
             if not pod_class.terms.fills_only:
                 left_out[-pod_class.priority] = left_out.get(-pod_class.priority, 0) + len(pods)
-        return tuple(sorted(left_out.items())), self.cost_micros
+        return tuple(left_out[priority] for priority in sorted(left_out)), self.cost_micros
 
     def place_one_by_one(self, classes: Iterable[PodClass]) -> None:
         """Class by class, in their order: onto what is there, else onto the nodes that serve the class the cheapest."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import product
 
 from attrs import field, frozen
 
@@ -128,6 +129,7 @@ class _Stock:
     given: tuple[NodeOption, ...]
     pool: NodePool
     daemon_sets: tuple[DaemonSet, ...]
+    chosen: tuple[tuple[str, tuple[str, ...]], ...]
     options: tuple[tuple[NodeOption, Mapping[str, str]], ...]
     kinds: _Kinds
 
@@ -136,18 +138,33 @@ class _Stock:
 _STOCKS: dict[str, _Stock] = {}
 
 
-def _stock_of(state: PoolState, daemon_sets: tuple[DaemonSet, ...]) -> _Stock:
+def _stock_of(
+    state: PoolState, daemon_sets: tuple[DaemonSet, ...], chosen: tuple[tuple[str, tuple[str, ...]], ...]
+) -> _Stock:
+    """``chosen`` are custom keys with the values that nodes are made with, each value as an option of its own."""
     name, last = state.pool.name, _STOCKS.get(state.pool.name)
     if (
         last is not None
         and last.given is state.options
-        and (last.pool, last.daemon_sets) == (state.pool, daemon_sets)
+        and (last.pool, last.daemon_sets, last.chosen) == (state.pool, daemon_sets, chosen)
         and len(last.kinds) < _MOST_KINDS
     ):
         return last
-    options = tuple((each, canonical_labels(each.labels_once_up)) for each in sorted(state.options, key=_by_name))
-    _STOCKS[name] = _Stock(state.options, state.pool, daemon_sets, options, {})
+    options = tuple(
+        (each, labels)
+        for each in sorted(state.options, key=_by_name)
+        for labels in _with_chosen(canonical_labels(each.labels_once_up), chosen)
+    )
+    _STOCKS[name] = _Stock(state.options, state.pool, daemon_sets, chosen, options, {})
     return _STOCKS[name]
+
+
+def _with_chosen(
+    labels: Mapping[str, str], chosen: Iterable[tuple[str, tuple[str, ...]]]
+) -> Iterator[Mapping[str, str]]:
+    """The labels with each choice of values for the keys that they lack."""
+    lacking = [[(key, value) for value in values] for key, values in chosen if key not in labels]
+    return ({**labels, **dict(choice)} for choice in product(*lacking)) if lacking else iter((labels,))
 
 
 class PoolOffers:
@@ -157,14 +174,21 @@ class PoolOffers:
     and the pod permit, or no such label where both permit that. (Karpenter picks any one, another at each turn.)
     """
 
-    def __init__(self, state: PoolState, daemon_sets: Iterable[DaemonSet]) -> None:
+    def __init__(self, state: PoolState, daemon_sets: Iterable[DaemonSet], topology_keys: Iterable[str] = ()) -> None:
+        """Over ``topology_keys`` pods are spread or kept together: of custom ones each value that the pool names is a
+        domain in which it can make nodes."""
         self.state = state
         self.name = state.pool.name
         self.daemons = Daemons(daemon_sets, state.pool.taints)
         own = Requirements.of(state.pool.requirements).sets
         self.custom: Mapping[str, ValueSet] = {key: own[key] for key in sorted(own) if is_custom(key)}
         self.min_values = {key: each.min_values for key, each in sorted(own.items()) if each.min_values}
-        stock = _stock_of(state, tuple(daemon_sets))
+        chosen = tuple(
+            (key, tuple(sorted(self.custom[key].values)))
+            for key in sorted(set(topology_keys).intersection(self.custom))
+            if not self.custom[key].complement and self.custom[key].values
+        )
+        stock = _stock_of(state, tuple(daemon_sets), chosen)
         self.options, self._kinds = stock.options, stock.kinds
         self._permitted: dict[Demand, tuple[Kind, ...]] = {}
 
@@ -271,6 +295,8 @@ class PoolOffers:
         rooms: dict[Resources, Resources] = {}
         for index, added in chosen:
             option, labels = self.options[index]
+            own = canonical_labels(option.labels_once_up)
+            added = (*((key, value) for key, value in sorted(labels.items()) if key not in own), *added)
             overhead = self.daemons.overhead({**labels, **dict(added)} if added else labels)
             room = option.allocatable - overhead
             room = rooms.setdefault(room, room)
