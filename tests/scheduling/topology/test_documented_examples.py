@@ -251,6 +251,20 @@ def test_a_node_moves_its_pods_to_the_labels_that_it_joins_with() -> None:
     assert [topology.admitted(coupling, member, 1) for member in (0, 1)] == [0, 1]
 
 
+def test_a_node_that_joins_with_another_zone_leaves_nothing_in_the_old_one() -> None:
+    follower = tied("follower", near=[term(ZONE, FOO)])
+    even = tied("even", {"foo": "bar"}, spreads=[spread(ZONE, FOO)])
+    neighbourhood = couplings([follower, even], [node("node1", "old", foo("p1"))], ())
+    following, spreading = (neighbourhood.coupling_of(pod.key) for pod in (follower, even))
+    assert following is not None
+    assert spreading is not None
+    topology = Topology(neighbourhood)
+    topology.join(0, {ZONE: "new"}, (), "node1")
+    assert topology.admitted(spreading, 0, 7) == 7
+    topology.join(1, {ZONE: "old"}, ())
+    assert [topology.admitted(following, member, 1) for member in (0, 1)] == [1, 0]
+
+
 def test_a_node_that_joins_without_its_hostname_keeps_it() -> None:
     pod = tied("mypod", {"foo": "bar"}, spreads=[spread(HOSTNAME, FOO)], near=[term(HOSTNAME, FOO)])
     neighbourhood = couplings([pod], [node("node1", "zoneA", foo("p1")), node("node2", "zoneB")], ())

@@ -142,6 +142,13 @@ def test_many_pods_that_spread_take_the_few_that_they_count_along() -> None:
     assert question.dimensions == HostDimensions(rooms=(1,), takes=((1,), (1,)), too_tangled=frozenset())
 
 
+def test_the_strictest_of_several_skews_holds_for_all() -> None:
+    kinds = [tied(f"{skew}", {"app": "web"}, spreads=[spread(HOSTNAME, WEB, skew)]) for skew in (1, 2)]
+    question = asked(kinds, [5, 5])
+    assert question.dimensions == HostDimensions(rooms=(1,), takes=((1,), (1,)), too_tangled=frozenset())
+    assert not question.may_be_bound([1, 0])
+
+
 def test_company_on_one_node_is_too_tangled() -> None:
     question = asked([tied("a", {"app": "web"}, near=[term(HOSTNAME, WEB)]), tied("b", {"app": "web"})], [5, 5])
     assert question.dimensions == HostDimensions(rooms=(), takes=((), ()), too_tangled=frozenset({0}))

@@ -48,6 +48,11 @@ def test_a_spread_takes_all_zones_alike_and_the_cheapest_with_the_rest() -> None
     assert Asked([spreading()]).pins(spreading(), 7, zones("a", "b", "c"), [3, 1, 2]) == ([(0, 2), (1, 3), (2, 2)], 0)
 
 
+def test_a_spread_is_even_although_its_skew_would_let_the_cheapest_have_more() -> None:
+    pod = spreading(max_skew=3)
+    assert Asked([pod]).pins(pod, 4, zones("a", "b"), [1, 2]) == ([(0, 2), (1, 2)], 0)
+
+
 def test_a_zone_that_none_of_the_pods_offerings_has_is_no_domain() -> None:
     assert Asked([spreading()]).pins(spreading(), 6, zones("a", "b"), [1, 1]) == ([(0, 3), (1, 3)], 0)
 
