@@ -124,7 +124,7 @@ def _use(wanted: _Wanted, refused: Mapping[PodKey, Refusal]) -> HeadroomUse:
         resource=wanted.resource,
         wanted=wanted.devices,
         spare=wanted.devices - len(missing),
-        refusal=missing[0] if missing else None,
+        refusals=tuple(dict.fromkeys(missing)),
     )
 
 

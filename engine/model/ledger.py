@@ -91,8 +91,9 @@ class Ledger:
     ``milestones`` by claim name. ``planned`` are the claims that waiting pods were planned for, by ``NAMESPACE/NAME``:
     kept until the pod is bound, so that a binding that differs can be told. ``bring_ups`` by pool name: those whose
     last machine failed to come up. ``label_doubts`` are labels that were foretold of nodes and did not come, as ``POOL
-    TYPE KEY``: not believed again until then. ``disruptions`` by claim name, for budgets that count what goes in one opening of a
-    window: all removals by choice of the last eight days, and complete from ``counted_since`` on; None is unknown.
+    TYPE KEY``: not believed again until then. ``disruptions`` by claim name, for budgets that count what goes in one
+    opening of a window: all removals by choice of the last eight days, and complete from ``counted_since`` on; None is
+    unknown.
 
     ``owed`` by pool name. ``outcomes`` are the last pass's that still need an answer: launches that were refused or
     failed.

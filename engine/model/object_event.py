@@ -18,6 +18,7 @@ class EventReason(str, Enum):
     CEILING_REACHED = "CeilingReached"
     GUARDRAIL_BLOCKS = "GuardrailBlocks"
     VOLUME_NOT_READY = "VolumeNotReady"
+    WAITS_FOR_SPARE_CAPACITY = "WaitsForSpareCapacity"
     LAUNCH_CAP_REACHED = "LaunchCapReached"
     INSUFFICIENT_CAPACITY = "InsufficientCapacity"
     NODE_CLASS_NOT_READY = "NodeClassNotReady"

@@ -128,8 +128,8 @@ class BaseShortfall:
 class HeadroomUse:
     """Devices that a pool keeps free for pods to come, in one ``zone`` of it or, where that is empty, anywhere.
 
-    ``spare`` are free once this plan is done, or held by pods that make way; ``refusal`` is why they are no more, where
-    they are fewer than ``wanted``.
+    ``spare`` are free once this plan is done, or held by pods that make way; ``refusals`` are why they are no more,
+    each told once; none where they are as many as ``wanted``.
     """
 
     node_pool: str
@@ -137,7 +137,7 @@ class HeadroomUse:
     resource: str
     wanted: int
     spare: int
-    refusal: Refusal | None = None
+    refusals: tuple[Refusal, ...] = ()
 
 
 @frozen

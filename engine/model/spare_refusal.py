@@ -1,4 +1,4 @@
-"""Why a pod gets no node although there is one to be had: too much of it would lie idle, or the pod is to start none."""
+"""Why a pod gets no node that could be had: too much of it would lie idle, or the pod is to start none."""
 
 from __future__ import annotations
 

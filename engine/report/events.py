@@ -37,6 +37,7 @@ _REASON_BY_CODE: Mapping[str, EventReason] = {
     "accelerator-not-offered": EventReason.NO_COMPATIBLE_INSTANCE_TYPES,
     "no-permitted-type": EventReason.NO_COMPATIBLE_INSTANCE_TYPES,
     "gpu-pool-closed": EventReason.NO_COMPATIBLE_INSTANCE_TYPES,
+    "gpu-waste": EventReason.NO_COMPATIBLE_INSTANCE_TYPES,
     "no-offering": EventReason.NO_COMPATIBLE_INSTANCE_TYPES,
     "pool-is-static": EventReason.NO_COMPATIBLE_INSTANCE_TYPES,
     "unsupported-constraint": EventReason.NO_COMPATIBLE_INSTANCE_TYPES,
@@ -49,6 +50,7 @@ _REASON_BY_CODE: Mapping[str, EventReason] = {
     "ceiling-reached": EventReason.CEILING_REACHED,
     "guardrail-blocks": EventReason.GUARDRAIL_BLOCKS,
     "volume-not-ready": EventReason.VOLUME_NOT_READY,
+    "waits-for-spare-capacity": EventReason.WAITS_FOR_SPARE_CAPACITY,
     "cap-reached": EventReason.LAUNCH_CAP_REACHED,
     "offerings-unavailable": EventReason.INSUFFICIENT_CAPACITY,
     "pool-not-ready": EventReason.NODE_CLASS_NOT_READY,
@@ -62,6 +64,7 @@ _NORMAL = (
     EventReason.LAUNCH_CAP_REACHED,
     EventReason.POOL_PAUSED,
     EventReason.FOUNDATION_BUSY,
+    EventReason.WAITS_FOR_SPARE_CAPACITY,
 )
 _POOLS_TOLD = 3
 # The API takes notes of 1 kB.

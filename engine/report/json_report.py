@@ -79,7 +79,7 @@ def plan_json(plan: Plan, recorded_at: datetime | None = None) -> str:
                 {**to_plain(short), "refusal": _reason(short.refusal, now)} for short in plan.base_shortfalls
             ],
             "headroom": [
-                {**to_plain(use), "refusal": _reason(use.refusal, now) if use.refusal is not None else None}
+                {**to_plain(use), "refusals": [_reason(refusal, now) for refusal in use.refusals]}
                 for use in plan.headroom
             ],
             "limits": [{**to_plain(use), "unit": limit_unit(use)} for use in plan.limits],

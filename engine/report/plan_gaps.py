@@ -68,7 +68,7 @@ def headroom_section(plan: Plan, now: datetime) -> Iterator[RenderableType]:
     yield heading("Headroom")
     rows = table("node set", "zone", ">free", "of", "~because")
     for use in plan.headroom:
-        because = refusal_words(use.refusal, now) if use.refusal is not None else ""
+        because = "; ".join(refusal_words(refusal, now) for refusal in use.refusals)
         rows.add(use.node_pool, use.zone or "any", f"{use.spare} of {use.wanted}", use.resource, because)
     yield indented(rows)
 

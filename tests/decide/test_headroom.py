@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from io import StringIO
 
 from attrs import evolve
+from rich.console import Console
 
 from engine.decide import decide
 from engine.model import labels as keys
+from engine.model.canonical import canonical_json, from_json
 from engine.model.plan import HeadroomUse, LaunchReason, Plan
 from engine.model.policy import Disruption, NodePool, Spare
 from engine.model.quantity import NVIDIA_GPU
 from engine.model.refusal import AcceleratorNotOffered, LimitReached, PoolPaused
 from engine.model.stay import KeepsHeadroom
 from engine.model.workload import PriorityClass, Workload
+from engine.report.plan_gaps import headroom_section
 from engine.report.words import stay_words
 from tests.builders import G5_12XLARGE, G5_XLARGE, M5_LARGE, NOON, ZONES, catalog, minutes, node_pool, pod, taint
 from tests.decide.world import World, policy
@@ -119,7 +123,7 @@ def test_a_limit_holds_and_is_the_reason() -> None:
     assert len(plan.launches) == 1
     [use] = plan.headroom
     assert (use.spare, use.wanted) == (1, 2)
-    assert isinstance(use.refusal, LimitReached)
+    assert [type(each) for each in use.refusals] == [LimitReached]
 
 
 def test_real_pods_have_the_limit_before_headroom() -> None:
@@ -133,14 +137,14 @@ def test_a_pool_that_has_no_such_device_says_so() -> None:
     plan = world(sold=catalog([M5_LARGE])).decide()
     assert plan.launches == ()
     [use] = plan.headroom
-    assert isinstance(use.refusal, AcceleratorNotOffered)
+    assert [type(each) for each in use.refusals] == [AcceleratorNotOffered]
 
 
 def test_a_paused_pool_keeps_what_it_has_and_launches_none() -> None:
     plan = world(pool(paused="why")).decide()
     assert plan.launches == ()
     [use] = plan.headroom
-    assert use.refusal == PoolPaused(why="why")
+    assert use.refusals == (PoolPaused(why="why"),)
 
 
 def test_the_pools_own_taints_keep_no_headroom_away() -> None:
@@ -172,3 +176,20 @@ def test_the_order_of_the_input_changes_nothing() -> None:
     turned = evolve(snapshot, pods=snapshot.pods[::-1], nodes=snapshot.nodes[::-1])
     plans = [decide(each, one.policy, one.catalog, one.environment) for each in (snapshot, turned)]
     assert plans[0] == plans[1]
+
+
+def test_a_plan_with_headroom_comes_back_from_its_json() -> None:
+    plan = world(pool(limits={NVIDIA_GPU: 1})).decide()
+    assert from_json(Plan, canonical_json(plan)) == plan
+
+
+def test_the_plan_screen_tells_what_is_free_and_why_no_more() -> None:
+    one = world(pool(limits={NVIDIA_GPU: 1}))
+    plan = one.decide()
+    section = headroom_section(plan, NOON)
+    console = Console(width=120, record=True, file=StringIO())
+    for each in section:
+        console.print(each)
+    text = console.export_text()
+    assert "1 of 2" in text
+    assert "limit" in text

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from decimal import Decimal
 from typing import get_args
 
 import pytest
@@ -40,6 +41,7 @@ from engine.model.refusal import (
     UnsupportedConstraint,
 )
 from engine.model.rule import LimitedResource
+from engine.model.spare_refusal import GpuWaste, WaitsForSpareCapacity
 from engine.model.stay import (
     BaseCapacity,
     BelowConsolidateAfter,
@@ -48,6 +50,7 @@ from engine.model.stay import (
     Degraded,
     DoNotDisrupt,
     InUse,
+    KeepsHeadroom,
     Milestone,
     NotInitialized,
     OutsideWindow,
@@ -244,6 +247,15 @@ REFUSALS: list[tuple[Refusal, str]] = [
         "4 types would fit, none of them allowed by the rules, the last barred by gold-on-nvlink: gold wants NVLink; "
         "1 for an error: no such key: tier",
     ),
+    (
+        GpuWaste("nvidia.com/gpu", requested=1, smallest=2, smallest_type="g5.8xlarge", allowed=Decimal("0.25")),
+        "would use 1 of 2 nvidia.com/gpu of g5.8xlarge, the smallest that would do; of a new node's GPUs at most 25% "
+        "may go unused",
+    ),
+    (
+        WaitsForSpareCapacity("filler"),
+        "waits for spare capacity: pods of priority class filler start no nodes",
+    ),
     (VolumeNotReady("data", "it does not exist"), "volume claim data: it does not exist"),
     (PoolIsStatic(), "the pool has fixed replicas and makes no node for a pod"),
     (
@@ -255,6 +267,8 @@ REFUSALS: list[tuple[Refusal, str]] = [
 STAYS: list[tuple[StayReason, str]] = [
     (BelowConsolidateAfter(NOON - 2 * MINUTE, NOON + 3 * MINUTE), "empty for 2m, may go in 3m"),
     (InUse(3, 0), "runs 3 pods"),
+    (KeepsHeadroom(1), "headroom: 1 of its GPUs is kept free"),
+    (KeepsHeadroom(2), "headroom: 2 of its GPUs are kept free"),
     (InUse(1, 2), "runs 1 pod, 2 more planned"),
     (InUse(0, 2), "needed by 2 pods of this plan"),
     (BudgetExhausted("10%", 2, 2), "could go, but budget 10% is used up (2 of 2)"),
