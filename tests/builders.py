@@ -15,6 +15,7 @@ from engine.model.constraint import Operator, Requirement, Taint, TaintEffect, T
 from engine.model.diagnostic import Position
 from engine.model.document import DesiredDocument, Foundation, node_sets
 from engine.model.environment import Cluster, Environment, Network, NetworkMode
+from engine.model.ledger import Unavailable
 from engine.model.money import UsdPerHour
 from engine.model.node import Node
 from engine.model.pod import DaemonSet, Owner, Placing, Pod, PodKey, PodPhase
@@ -297,8 +298,12 @@ def option(
     price: str | None = "",
     allocatable: Mapping[str, str | int] | None = None,
     is_available: bool = True,
+    refused: Unavailable | None = None,
 ) -> NodeOption:
-    """Nothing is reserved, so allocatable is capacity, except what ``allocatable`` names. ``price`` None: unpriced."""
+    """Nothing is reserved, so allocatable is capacity, except what ``allocatable`` names. ``price`` None: unpriced.
+
+    ``refused`` is what bars it, so that it is not available.
+    """
     own = pool or node_pool()
     paid = usd(price or PRICES[kind.name]) if price is not None else None
     capacity = capacity_of(kind)
@@ -316,7 +321,8 @@ def option(
             keys.CAPACITY_TYPE: capacity_type,
             keys.NODE_POOL: own.name,
         },
-        is_available=is_available,
+        is_available=is_available and refused is None,
+        refused=refused,
     )
 
 

@@ -109,7 +109,7 @@ class Offered:
         if any(pool in pools for pools in self.types(pod_class).values()):
             return None
         headroom = Headroom(self.states, self._seen.environment.caps)
-        [told] = refusals(pod_class, [self._pools[pool]], headroom, self._seen.learned.unavailable)
+        [told] = refusals(pod_class, [self._pools[pool]], headroom)
         return BeyondPools(self._seen).completed(told.refusal, pool, pod_class.requests, pod_class.demand)
 
     def barrier(self, pod_class: PodClass, pool: str, type_at: TypeAt) -> Barrier | None:

@@ -105,7 +105,6 @@ def problem_of(
         pools=room.widened(states),
         daemon_sets=snapshot.daemon_sets,
         caps=seen.environment.caps,
-        unavailable=learned.unavailable,
         reservations=reservations(waiting, existing, fleet, learned),
         rulings=rules.rulings(waiting, states, existing),
         ceilings=ceilings.of(states, fleet.waiting_pods, market, snapshot) if wanted else (),

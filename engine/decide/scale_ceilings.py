@@ -251,7 +251,7 @@ def _unadmitted(reaches: Iterable[_Reach], pools: Sequence[PoolOffers]) -> Itera
     headroom = Headroom([pool.state for pool in pools], _NO_CAPS)
     for reach in reaches:
         if not reach.holds and reach.workload.max_replicas > 0:
-            yield NoPoolAdmits(reach.workload, refusals(reach.pod_class, pools, headroom, {}))
+            yield NoPoolAdmits(reach.workload, refusals(reach.pod_class, pools, headroom))
 
 
 def _alone(reaches: Iterable[_Reach]) -> Iterator[FakeScaling]:

@@ -133,7 +133,6 @@ class Problem:
     pools: tuple[PoolState, ...]
     daemon_sets: tuple[DaemonSet, ...] = ()
     caps: Caps = Caps()
-    unavailable: Mapping[str, Unavailable] = field(factory=dict)
     reservations: tuple[Reservation, ...] = ()
     rulings: Mapping[PodKey, Rulings] = field(factory=dict)
     ceilings: tuple[Ceiling, ...] = ()

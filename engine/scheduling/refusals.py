@@ -17,7 +17,6 @@ from engine.model.coupling_refusal import (
     HostPortTaken,
     SpreadUnsatisfiable,
 )
-from engine.model.ledger import Unavailable
 from engine.model.money import FREE, UsdPerHour
 from engine.model.quantity import Resources
 from engine.model.refusal import (
@@ -87,7 +86,6 @@ def refusals(
     pod_class: PodClass,
     pools: Sequence[PoolOffers],
     headroom: Headroom,
-    unavailable: Mapping[str, Unavailable],
     counts: Counts = NO_COUNTS,
 ) -> tuple[PoolRefusal, ...]:
     """One refusal for each pool, the nearest miss first; at least one, of no pool, when there is no pool."""
@@ -97,24 +95,23 @@ def refusals(
         return (PoolRefusal("", WaitsForSpareCapacity(pod_class.terms.fills_only)),)
     if not pools:
         return (PoolRefusal("", PoolNotReady("no node pool is declared")),)
-    told = [(pool, _refusal(pod_class, pool, headroom, unavailable, counts)) for pool in pools]
+    told = [(pool, _refusal(pod_class, pool, headroom, counts)) for pool in pools]
     told.sort(key=lambda pair: (_NEAREST_FIRST.index(type(pair[1])), -pair[0].state.pool.weight, pair[0].name))
     return tuple(PoolRefusal(pool.name, refusal) for pool, refusal in told)
 
 
-def base_refusal(pool: PoolOffers, headroom: Headroom, unavailable: Mapping[str, Unavailable]) -> Refusal:
+def base_refusal(pool: PoolOffers, headroom: Headroom) -> Refusal:
     """Why a pool gets no further node of its base capacity."""
     kinds = pool.kinds_without_pods()
     if not kinds:
         return _no_option(pool)
-    return _not_launched(pool, kinds, headroom, unavailable)
+    return _not_launched(pool, kinds, headroom)
 
 
 def _refusal(
     pod_class: PodClass,
     pool: PoolOffers,
     headroom: Headroom,
-    unavailable: Mapping[str, Unavailable],
     counts: Counts,
 ) -> Refusal:
     policy = pool.state.pool
@@ -137,7 +134,7 @@ def _refusal(
         or _rule_refusal(pod_class, pool)
         or waste_refusal(pod_class, pool)
         or _min_values_refusal(pod_class, pool)
-        or _not_launched(pool, fitting, headroom, unavailable, ceiling)
+        or _not_launched(pool, fitting, headroom, ceiling)
     )
 
 
@@ -260,7 +257,6 @@ def _not_launched(
     pool: PoolOffers,
     fitting: Sequence[Kind],
     headroom: Headroom,
-    unavailable: Mapping[str, Unavailable],
     ceiling: CeilingReached | None = None,
 ) -> Refusal:
     """Of kinds that would do: not ready, not sold, refused lately, over a limit, or over a cap.
@@ -276,13 +272,13 @@ def _not_launched(
     buyable = [kind for kind in buyable if headroom.places_left(kind.reservation)]
     buyable = [kind for kind in buyable if headroom.may_try(kind.probes)]
     if not buyable:
-        return _no_offering(fitting, unavailable)
+        return _no_offering(fitting)
     limit = headroom.limit_in_the_way(pool.name, _as_counted(buyable)) or ceiling
     refused = [kind for kind in fitting if kind not in buyable and kind.usd_per_hour is not None]
     is_ahead = limit is not None and ceiling is None
     if is_ahead and refused and headroom.limit_in_the_way(pool.name, _as_counted(refused)) is None:
         # What the limit leaves room for is out for now: the limit is not what the pod waits for.
-        return _no_offering(refused, unavailable)
+        return _no_offering(refused)
     return limit or headroom.cap_in_the_way()
 
 
@@ -298,11 +294,10 @@ def _as_counted(kinds: Sequence[Kind]) -> list[tuple[Resources, UsdPerHour]]:
     return [(kind.capacity, kind.usd_per_hour or FREE) for kind in kinds]
 
 
-def _no_offering(fitting: Sequence[Kind], unavailable: Mapping[str, Unavailable]) -> Refusal:
+def _no_offering(fitting: Sequence[Kind]) -> Refusal:
     options = [option for kind in fitting for option in kind.options]
     priced = [option for option in options if option.usd_per_hour is not None]
-    told = (option.refused or unavailable.get(option.offering.key) for option in priced)
-    refused = [each for each in told if each is not None]
+    refused = [option.refused for option in priced if option.refused is not None]
     if not refused:
         types = {option.instance_type.name for option in options}
         return NoOffering(types=len(types), unpriced=len(options) - len(priced))

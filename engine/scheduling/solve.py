@@ -163,7 +163,7 @@ def _placements(existing: Sequence[ExistingNode], world: World) -> tuple[Placeme
 def _unplaced(problem: Problem, pools: Sequence[PoolOffers], settled: Draft) -> tuple[Unplaced, ...]:
     told = []
     for pod_class, pods in settled.unplaced.items():
-        why = refusals(pod_class, pools, settled.headroom, problem.unavailable, settled.world.counts)
+        why = refusals(pod_class, pools, settled.headroom, settled.world.counts)
         told += [Unplaced(pod, why) for pod in pods]
     return tuple(sorted(told, key=lambda each: by_name(each.pod)))
 
@@ -175,7 +175,7 @@ def _base_shortfalls(problem: Problem, pools: Sequence[PoolOffers], settled: Dra
             node_pool=pool.name,
             wanted=pool.state.pool.base_nodes,
             have=new_nodes.nodes_of(pool),
-            refusal=base_refusal(pool, settled.headroom, problem.unavailable),
+            refusal=base_refusal(pool, settled.headroom),
         )
         for pool in pools
         if new_nodes.nodes_of(pool) < pool.state.pool.base_nodes

@@ -129,10 +129,12 @@ def pools(draw: st.DrawFn, name: str) -> PoolState:
     options = tuple(
         evolve(
             each,
-            is_available=draw(st.integers(0, 5)) > 0,
+            is_available=is_available,
+            refused=None if is_available else _REFUSED,
             usd_per_hour=each.usd_per_hour if draw(st.integers(0, 7)) else None,
         )
         for each in drawn.options
+        for is_available in (draw(st.integers(0, 5)) > 0,)
     )
     return evolve(
         drawn,
@@ -141,6 +143,9 @@ def pools(draw: st.DrawFn, name: str) -> PoolState:
         nodes=draw(st.integers(0, 1)),
         not_ready=draw(st.sampled_from([None] * 6 + [PoolNotReady("its node class is unknown")])),
     )
+
+
+_REFUSED = Unavailable(until=NOON + minutes(6), refusals=2, code="InsufficientInstanceCapacity")
 
 
 @st.composite
@@ -182,12 +187,6 @@ def problems(draw: st.DrawFn) -> Problem:
             )
         ),
         caps=draw(st.sampled_from([Caps(), Caps(), Caps(launches=2), Caps(added_usd_per_hour=UsdPerHour(3_000_000))])),
-        unavailable={
-            option.offering.key: Unavailable(until=NOON + minutes(6), refusals=2, code="InsufficientInstanceCapacity")
-            for state in states
-            for option in state.options
-            if not option.is_available
-        },
     )
 
 

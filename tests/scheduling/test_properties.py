@@ -40,7 +40,6 @@ def test_the_order_of_the_input_changes_nothing(problem: Problem, random: Random
         pools=shuffled(tuple(evolve(state, options=shuffled(state.options)) for state in problem.pools)),
         daemon_sets=shuffled(problem.daemon_sets),
         caps=problem.caps,
-        unavailable=dict(shuffled(tuple(problem.unavailable.items()))),
     )
     assert solve(mixed) == solve(problem)
 

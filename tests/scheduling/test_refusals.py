@@ -140,26 +140,25 @@ def test_what_daemons_take_is_told_with_the_nearest_type() -> None:
 
 
 def test_offerings_that_refused_are_told_only_when_they_are_the_only_obstacle() -> None:
-    state = pool_state(
-        options=[option(zone=zone, is_available=False) for zone in ("us-east-1a", "us-east-1b")]
-        + [option(G5_12XLARGE, price=None)]
-    )
-    ledger = {
-        "g5.xlarge/us-east-1a/on-demand": Unavailable(NOON + minutes(12), 3, "InsufficientInstanceCapacity"),
-        "g5.xlarge/us-east-1b/on-demand": Unavailable(NOON + minutes(3), 1, "VcpuLimitExceeded"),
+    refused = {
+        "us-east-1a": Unavailable(NOON + minutes(12), 3, "InsufficientInstanceCapacity"),
+        "us-east-1b": Unavailable(NOON + minutes(3), 1, "VcpuLimitExceeded"),
     }
-    assert why(pod(gpu=1), state, unavailable=ledger) == OfferingsUnavailable(
+    state = pool_state(
+        options=[option(zone=zone, refused=each) for zone, each in refused.items()] + [option(G5_12XLARGE, price=None)]
+    )
+    assert why(pod(gpu=1), state) == OfferingsUnavailable(
         2, until=NOON + minutes(3), refusals=1, last_code="VcpuLimitExceeded"
     )
-    assert why(pod(gpu=2), state, unavailable=ledger) == NoOffering(types=1, unpriced=1)
+    assert why(pod(gpu=2), state) == NoOffering(types=1, unpriced=1)
 
 
 def test_a_limit_is_not_blamed_where_what_it_leaves_room_for_has_refused() -> None:
     pool = node_pool("gpu", limits={"nvidia.com/gpu": 2})
-    state = pool_state(pool, options=[option(is_available=False), option(G5_12XLARGE)])
-    ledger = {"g5.xlarge/us-east-1a/on-demand": Unavailable(NOON + minutes(3), 1, "InsufficientInstanceCapacity")}
+    refused = Unavailable(NOON + minutes(3), 1, "InsufficientInstanceCapacity")
+    state = pool_state(pool, options=[option(refused=refused), option(G5_12XLARGE)])
 
-    assert why(pod(gpu=1), state, unavailable=ledger) == OfferingsUnavailable(
+    assert why(pod(gpu=1), state) == OfferingsUnavailable(
         1, until=NOON + minutes(3), refusals=1, last_code="InsufficientInstanceCapacity"
     )
 

@@ -176,10 +176,10 @@ def test_what_does_not_fit_anyhow_is_no_rules_doing() -> None:
 
 def test_a_type_that_is_left_and_out_for_now_is_what_the_pod_waits_for() -> None:
     pool = node_pool()
-    out = option(G5_2XLARGE, pool=pool, is_available=False)
+    refused = Unavailable(until=NOON + minutes(3), refusals=1, code="InsufficientInstanceCapacity")
+    out = option(G5_2XLARGE, pool=pool, refused=refused)
     state = pool_state(pool, [option(G5_XLARGE, pool=pool), out])
-    gone = {out.offering.key: Unavailable(until=NOON + minutes(3), refusals=1, code="InsufficientInstanceCapacity")}
-    refusal = why(solved([pod("one", gpu=1)], {"one": bars("g5.xlarge")}, state, unavailable=gone))
+    refusal = why(solved([pod("one", gpu=1)], {"one": bars("g5.xlarge")}, state))
     assert isinstance(refusal, OfferingsUnavailable)
 
 
