@@ -19,6 +19,8 @@ from engine.scheduling.offers import Market
 from engine.scheduling.packed import Packed, Standing, Wish, packed
 from engine.scheduling.problem import PoolState
 from engine.scheduling.tied import Load, is_tied, kept_by_ties, wishes_by_domain
+from engine.scheduling.topology.host_dimensions import host_dimensions
+from engine.scheduling.topology.neighbourhood import Neighbourhood
 
 # Limits that an answer breaks are put into the question, and it is asked again: so often, then all are put in.
 _QUESTIONS = 3
@@ -34,10 +36,12 @@ class Draft:
         caps: Caps,
         ceilings: Sequence[Ceiling],
         there: World,
+        neighbourhood: Neighbourhood,
         first_member: int,
     ) -> None:
         """``there`` is the world before anybody new is placed; it is not changed."""
         self._market = market
+        self._neighbourhood = neighbourhood
         self.headroom = Headroom(pools, caps, ceilings)
         self.new_nodes = NewNodes(market, self.headroom, first_member)
         self.world = there.copy()
@@ -87,12 +91,12 @@ class Draft:
                 self._fill(pod_class, pod_class.pods)
         rung = 0
         while True:
-            wishes = self._wishes(classes, rung)
+            wishes, rooms = self._wishes(classes, rung)
             if not fills_first and not rung:
                 wishes += self._without_new_nodes(classes)
             if not wishes:
                 break
-            self._buy(wishes, self._standing_for(wishes) if not fills_first else ())
+            self._buy(wishes, rooms, self._standing_for(wishes) if not fills_first else ())
             for pod_class in dict.fromkeys(wish.pod_class for wish in wishes):
                 if self._left[pod_class]:
                     self._fill(pod_class, self._left[pod_class])
@@ -103,19 +107,27 @@ class Draft:
                 self._fill(pod_class, self._left[pod_class])
             self._open(pod_class)
 
-    def _wishes(self, classes: Sequence[PodClass], rung: int) -> list[Wish]:
-        """What is left of each class at its offers of that rung: pods that are tied to others in parts, by the domains
-        that they go to."""
-        wishes = []
-        # Each pod of these is counted where it is to go, before it is known on which node.
+    def _wishes(self, classes: Sequence[PodClass], rung: int) -> tuple[list[Wish], tuple[int, ...]]:
+        """What is left of each class at its offers of that rung, and what an empty node has of pseudo-resources.
+
+        Pods that are tied to others come in parts, by the domains that they go to. Those whose ties on one node cannot
+        be told as room are left out: they are placed one by one.
+        """
+        asking = [
+            pod_class
+            for pod_class in classes
+            if self._left[pod_class] and not pod_class.unsupported and rung < len(self._market.rungs(pod_class))
+        ]
+        counts = [len(self._left[pod_class]) for pod_class in asking]
+        on_hosts = host_dimensions(self._neighbourhood, [each.coupling for each in asking], counts)
+        # Each pod is counted in the domain where it is to go, before it is known on which node.
         foreseen = self.world.topology.copy() if self.world.topology is not None else None
-        for pod_class in classes:
-            rungs = self._market.rungs(pod_class)
-            pods = self._left[pod_class]
-            if not pods or pod_class.unsupported or rung >= len(rungs) or not _is_packable(pod_class):
-                continue
-            wishes += wishes_by_domain(pod_class, pods, rungs[rung], foreseen)
-        return wishes
+        wishes: list[Wish] = []
+        for place, pod_class in enumerate(asking):
+            if place not in on_hosts.too_tangled:
+                offers, takes = self._market.rungs(pod_class)[rung], on_hosts.takes[place]
+                wishes += wishes_by_domain(Wish(pod_class, self._left[pod_class], offers, takes=takes), foreseen)
+        return wishes, on_hosts.rooms
 
     def finish(self) -> None:
         """Opens what base capacity is missing, lets who got nothing have what others left, gives up idle nodes."""
@@ -151,8 +163,8 @@ class Draft:
     def _standing_for(self, wishes: Iterable[Wish]) -> tuple[Standing, ...]:
         return self.world.groups_for(wish.pod_class for wish in wishes if not is_tied(wish.pod_class))
 
-    def _buy(self, wishes: Sequence[Wish], standing: Sequence[Standing]) -> None:
-        answer = self._answer(wishes, standing)
+    def _buy(self, wishes: Sequence[Wish], rooms: tuple[int, ...], standing: Sequence[Standing]) -> None:
+        answer = self._answer(wishes, rooms, standing)
         self.lower_bound_micros += answer.lower_bound_micros
         # Where a cap ends the launching, those come first who serve the most important pods, then the most pods.
         nodes = sorted(
@@ -172,22 +184,17 @@ class Draft:
         for pod_class in dict.fromkeys(wish.pod_class for wish in wishes):
             self._left[pod_class] = [pod for pod in self._left[pod_class] if pod not in gone]
 
-    def _answer(self, wishes: Sequence[Wish], standing: Sequence[Standing]) -> Packed:
+    def _answer(self, wishes: Sequence[Wish], rooms: tuple[int, ...], standing: Sequence[Standing]) -> Packed:
         """The nodes to buy, within all limits. Few limits are ever near, so at first none is asked about."""
         rows = self.headroom.rows()
         asked: tuple[LimitRow, ...] = ()
         for _ in range(_QUESTIONS):
-            answer = packed(wishes, asked, (), standing)
+            answer = packed(wishes, asked, rooms, standing)
             broken = tuple(row for row in rows if _is_broken(row, answer))
             if not broken:
                 return answer
             asked = tuple(row for row in rows if row in asked or row in broken)
-        return packed(wishes, rows, (), standing)
-
-
-def _is_packable(pod_class: PodClass) -> bool:
-    """Whether packing may put its pods onto a node with others: not where they mind who else is on it."""
-    return pod_class.coupling is None or not pod_class.coupling.minds_hosts
+        return packed(wishes, rows, rooms, standing)
 
 
 def _is_broken(row: LimitRow, answer: Packed) -> bool:

@@ -7,7 +7,7 @@ from functools import cached_property
 
 from attrs import evolve, frozen
 
-from engine.model.constraint import Operator, Requirement, Taint, TaintEffect, Toleration
+from engine.model.constraint import HostPort, Operator, PreferredNodeTerm, Requirement, Taint, TaintEffect, Toleration
 from engine.model.pod import Placing, Pod, PodKey
 from engine.model.quantity import CPU, MEMORY, Resources
 from engine.policy.rules.ruling import NO_RULINGS, Rulings
@@ -25,12 +25,14 @@ class Demand:
 
     ``terms`` are ORed and hold the node selector each; ``()`` can never be met. ``keys`` are the labels that matter.
     ``own_terms`` are the terms without what the pod's volumes add: a spread counts the domains that those admit.
+    ``preferred`` only says which of the nodes that will do are liked better.
     """
 
     terms: tuple[tuple[Requirement, ...], ...]
     tolerations: tuple[Toleration, ...]
     keys: frozenset[str]
     own_terms: tuple[tuple[Requirement, ...], ...] = ((),)
+    preferred: tuple[PreferredNodeTerm, ...] = ()
 
     @classmethod
     def of(cls, placing: Placing) -> Demand:
@@ -44,7 +46,13 @@ class Demand:
         reached = [tuple(map(_canonical, term)) for term in placing.volume_terms if term]
         terms = tuple(term + where for term in own for where in reached) if placing.volume_terms else own
         keys = frozenset(requirement.key for term in (*own, *terms) for requirement in term)
-        return cls(terms=terms, tolerations=placing.tolerations, keys=keys, own_terms=own)
+        return cls(
+            terms=terms,
+            tolerations=placing.tolerations,
+            keys=keys,
+            own_terms=own,
+            preferred=placing.preferred_terms,
+        )
 
     @property
     def own(self) -> Demand:
@@ -74,7 +82,7 @@ def _canonical(requirement: Requirement) -> Requirement:
 
 
 # A class's requests, and which demand and rulings it has; each of these is one object for equal ones.
-Shape = tuple[Resources, int, int, Terms]
+Shape = tuple[Resources, int, int, Terms, tuple[HostPort, ...]]
 
 
 @frozen(eq=False)
@@ -99,7 +107,12 @@ class PodClass:
     @cached_property
     def shape(self) -> Shape:
         """What decides which nodes can be made for it: the same for classes that only their neighbours tell apart."""
-        return self.requests, id(self.demand), id(self.rulings), self.terms
+        return self.requests, id(self.demand), id(self.rulings), self.terms, self.ports
+
+    @property
+    def ports(self) -> tuple[HostPort, ...]:
+        """The host ports that each of its pods takes."""
+        return self.coupling.ports if self.coupling is not None else ()
 
 
 def by_name(pod: PodKey) -> tuple[str, str]:
@@ -188,7 +201,7 @@ def _content(placing: Placing) -> _Key:
 def _demanded(placing: Placing) -> _Key:
     """What a demand is made of."""
     selector = tuple(sorted(placing.node_selector.items()))
-    return selector, placing.affinity_terms, placing.volume_terms, placing.tolerations
+    return selector, placing.affinity_terms, placing.volume_terms, placing.tolerations, placing.preferred_terms
 
 
 def _order(formed: PodClass, key: _Key) -> tuple[int, int, int, int, str, str, int]:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import product
 
-from attrs import field, frozen
+from attrs import evolve, field, frozen
 
 from engine.model import labels as keys
 from engine.model.catalog import InstanceType
-from engine.model.constraint import Requirement
+from engine.model.constraint import HostPort, PreferredNodeTerm, Requirement
 from engine.model.money import FREE, UsdPerHour
 from engine.model.pod import DaemonSet
 from engine.model.policy import NodePool
@@ -18,6 +18,7 @@ from engine.model.reservation import ReservationKind
 from engine.policy.rules.ruling import TypeAt
 from engine.scheduling.daemons import Daemons
 from engine.scheduling.groups import Demand, PodClass, Shape
+from engine.scheduling.preferences import preferred_weight
 from engine.scheduling.problem import NodeOption, PoolState
 from engine.scheduling.requirements import Requirements, ValueSet, canonical_labels, is_custom
 
@@ -25,8 +26,19 @@ _ONE_NODE = Resources({NODES: 1})
 
 # Custom labels that were left to choose, in name order.
 AddedLabels = tuple[tuple[str, str], ...]
-# Type, capacity type, reservation, price, capacity, room, overhead, added labels, probes.
-_Content = tuple[str, str, str, UsdPerHour | None, Resources, Resources, Resources, AddedLabels, tuple[str, ...]]
+# Type, capacity type, reservation, price, capacity, room, overhead, added labels, probes, daemons' ports.
+_Content = tuple[
+    str,
+    str,
+    str,
+    UsdPerHour | None,
+    Resources,
+    Resources,
+    Resources,
+    AddedLabels,
+    tuple[str, ...],
+    frozenset[HostPort],
+]
 
 
 @frozen(eq=False)
@@ -51,6 +63,7 @@ class Kind:
     added_labels: AddedLabels
     options: tuple[NodeOption, ...]
     node_cost: UsdPerHour = FREE
+    daemon_ports: frozenset[HostPort] = frozenset()
     probes: tuple[str, ...] = ()
     buyable: tuple[NodeOption, ...] = field(init=False)
     order: tuple[object, ...] = field(init=False)
@@ -229,7 +242,7 @@ class PoolOffers:
         counts: dict[int, int] = {}
         found = []
         for kind in self.permitted(pod_class.demand):
-            if self.open_to(pod_class, kind):
+            if self.open_to(pod_class, kind) and not _has_port_of(kind, pod_class.ports):
                 # Kinds of one instance type share their room.
                 count = counts.get(id(kind.room))
                 if count is None:
@@ -303,7 +316,8 @@ class PoolOffers:
             price, capacity = option.usd_per_hour, option.capacity
             offering = option.offering
             name = (offering.instance_type, offering.capacity_type, offering.reservation_id)
-            content = (*name, price, capacity, room, overhead, added, option.probes)
+            ports = self.daemons.host_ports({**labels, **dict(added)})
+            content = (*name, price, capacity, room, overhead, added, option.probes, ports)
             groups.setdefault(content, []).append(option)
         return tuple(
             Kind(
@@ -317,9 +331,10 @@ class PoolOffers:
                 added_labels=added,
                 options=tuple(options),
                 node_cost=self.state.pool.node_cost,
+                daemon_ports=ports,
                 probes=probes,
             )
-            for (_, capacity_type, _, price, capacity, room, overhead, added, probes), options in groups.items()
+            for (_, capacity_type, _, price, capacity, room, overhead, added, probes, ports), options in groups.items()
         )
 
 
@@ -338,16 +353,20 @@ class Market:
     def offers(self, pod_class: PodClass) -> tuple[Offer, ...]:
         """What the pools that make nodes for pods offer to the class, whether it can be bought now or not.
 
-        A pool with a PreferNoSchedule taint against the class comes after those without; then weight decides. A pool
-        whose minValues are not met offers nothing.
+        A pool with a PreferNoSchedule taint against the class comes after those without; then weighs what of its
+        preferred node affinity a node meets, then the pools' weights: the order in which Karpenter gives preferences
+        up (pkg/controllers/provisioning/scheduling/preferences.go). A pool whose minValues are not met offers nothing.
         """
         shape = pod_class.shape
         if shape not in self._offers:
-            asked = [(self._tier(pod_class, pool), pool) for pool in self.pools if _makes_nodes_for(pod_class, pool)]
-            tiers = sorted({tier for tier, _ in asked})
-            self._offers[shape] = tuple(
-                offer for tier, pool in asked for offer in _offers_of(pool, pod_class, tiers.index(tier))
-            )
+            found = [
+                (self._tier(pod_class, pool, liking), offer)
+                for pool in self.pools
+                if _makes_nodes_for(pod_class, pool)
+                for liking, offer in _offers_of(pool, pod_class)
+            ]
+            places = {tier: place for place, tier in enumerate(sorted({tier for tier, _ in found}))}
+            self._offers[shape] = tuple(evolve(offer, tier=places[tier]) for tier, offer in found)
         return self._offers[shape]
 
     def rungs(self, pod_class: PodClass) -> tuple[Rung, ...]:
@@ -398,14 +417,14 @@ class Market:
             self._by_offering[shape] = {
                 (offer.kind.pool, offer.kind.instance_type.name, offer.kind.capacity_type, option.offering.zone): offer
                 for offer in self.offers(pod_class)
-                for option in offer.kind.options
+                for option in (offer.options or offer.kind.options)
             }
         return self._by_offering[shape]
 
     @staticmethod
-    def _tier(pod_class: PodClass, pool: PoolOffers) -> tuple[bool, int]:
+    def _tier(pod_class: PodClass, pool: PoolOffers, liking: int) -> tuple[bool, int, int]:
         policy = pool.state.pool
-        return pod_class.demand.disliked_taints(policy.taints) > 0, -policy.weight
+        return pod_class.demand.disliked_taints(policy.taints) > 0, -liking, -policy.weight
 
 
 def _makes_nodes_for(pod_class: PodClass, pool: PoolOffers) -> bool:
@@ -413,27 +432,50 @@ def _makes_nodes_for(pod_class: PodClass, pool: PoolOffers) -> bool:
     return not policy.is_static and pod_class.demand.barring_taint(policy.taints) is None
 
 
-def _offers_of(pool: PoolOffers, pod_class: PodClass, tier: int) -> list[Offer]:
+def _offers_of(pool: PoolOffers, pod_class: PodClass) -> Iterator[tuple[int, Offer]]:
+    """The pool's offers with how well their nodes are liked: a kind is parted where its options are liked unlike."""
     fitting = pool.fitting(pod_class)
     if pool.too_few_values(kind for kind, _ in fitting) is not None:
-        return []
+        return
     is_closed = pool.state.not_ready is not None
     on_demand: dict[str, list[Kind]] = {}
     for kind, _ in fitting:
         if kind.capacity_type == keys.ON_DEMAND and kind.buyable:
             on_demand.setdefault(kind.instance_type.name, []).append(kind)
-    return [
-        Offer(
-            tier=tier,
-            kind=kind,
-            usd_per_hour=kind.usd_per_hour,
-            pods_per_node=count,
-            options=() if is_closed else _worth_buying(kind, on_demand.get(kind.instance_type.name, ())),
-            preference=pod_class.rulings.score(pool.name, kind.type_at),
-        )
-        for kind, count in fitting
-        if kind.usd_per_hour is not None
-    ]
+    for kind, count in fitting:
+        if kind.usd_per_hour is None:
+            continue
+        options = () if is_closed else _worth_buying(kind, on_demand.get(kind.instance_type.name, ()))
+        for liking, liked in _by_liking(kind, options, pod_class.demand.preferred):
+            yield (
+                liking,
+                Offer(
+                    tier=0,
+                    kind=kind,
+                    usd_per_hour=kind.usd_per_hour,
+                    pods_per_node=count,
+                    options=liked,
+                    preference=pod_class.rulings.score(pool.name, kind.type_at),
+                ),
+            )
+
+
+def _by_liking(
+    kind: Kind, options: tuple[NodeOption, ...], preferred: tuple[PreferredNodeTerm, ...]
+) -> Iterable[tuple[int, tuple[NodeOption, ...]]]:
+    if not preferred or not options:
+        return [(0, options)]
+    added = dict(kind.added_labels)
+    liked: dict[int, list[NodeOption]] = {}
+    for option in options:
+        labels = {**canonical_labels(option.labels_once_up), **added}
+        liked.setdefault(preferred_weight(preferred, labels), []).append(option)
+    return [(liking, tuple(alike)) for liking, alike in liked.items()]
+
+
+def _has_port_of(kind: Kind, ports: Iterable[HostPort]) -> bool:
+    """Whether a daemon takes one of the host ports on such a node."""
+    return any(port.conflicts(taken) for port in ports for taken in kind.daemon_ports)
 
 
 def _worth_buying(kind: Kind, on_demand: Iterable[Kind]) -> tuple[NodeOption, ...]:

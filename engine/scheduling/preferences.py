@@ -5,12 +5,12 @@ Source of the rules: the NodeAffinity score of kube-scheduler; Karpenter's restr
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from attrs import frozen
 
 from engine.model import labels as keys
-from engine.model.constraint import Operator, Requirement
+from engine.model.constraint import Operator, PreferredNodeTerm, Requirement
 from engine.model.pod import Placing
 from engine.scheduling.requirements import canonical_key, is_custom
 
@@ -31,15 +31,15 @@ class IgnoredTerm:
         return f"{' and '.join(map(str, self.term))}: no new node has {self.requirement.key}"
 
 
-def preferred_weight(placing: Placing, labels: Mapping[str, str]) -> int:
-    """The weights of the preferred terms that a node meets, together; ``labels`` under their present names.
+def preferred_weight(preferred_terms: Iterable[PreferredNodeTerm], labels: Mapping[str, str]) -> int:
+    """The weights of the terms that a node meets, together; ``labels`` under their present names.
 
     A term without requirements prefers nothing. That a node is of no pool is a preference like any other: no node of
     ours meets it.
     """
     return sum(
         preferred.weight
-        for preferred in placing.preferred_terms
+        for preferred in preferred_terms
         if preferred.requirements
         and all(each.admits(labels.get(canonical_key(each.key))) for each in preferred.requirements)
     )

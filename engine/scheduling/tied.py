@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
+from attrs import evolve
+
 from engine.model.pod import PodKey
 from engine.scheduling.groups import PodClass
 from engine.scheduling.offers import Rung
@@ -21,23 +23,23 @@ def is_tied(pod_class: PodClass) -> bool:
     return pod_class.coupling is not None and not pod_class.coupling.is_free
 
 
-def wishes_by_domain(pod_class: PodClass, pods: Sequence[PodKey], rung: Rung, foreseen: Topology | None) -> list[Wish]:
-    """The wishes of so many pods of a class: one, or one for each combination of domains that some of them go to.
+def wishes_by_domain(wish: Wish, foreseen: Topology | None) -> list[Wish]:
+    """The wish, or in its stead one for each combination of domains that some of its pods go to.
 
     ``foreseen`` counts them there. Pods for which there is no domain have no wish.
     """
-    coupling = pod_class.coupling
+    coupling = wish.pod_class.coupling
     keys = sorted(is_pinned(coupling))
     if foreseen is None or coupling is None or not keys:
-        return [Wish(pod_class, pods, rung)]
-    combos = _combos(rung, keys)
+        return [wish]
+    combos = _combos(wish.rung, keys)
     labels = [{**dict(pin), **seen} for pin, (_, seen) in combos.items()]
-    handed_out, _ = pins(foreseen, coupling, len(pods), labels, [cost for cost, _ in combos.values()])
-    wishes, taken, named = [], 0, list(combos)
+    handed_out, _ = pins(foreseen, coupling, len(wish.pods), labels, [cost for cost, _ in combos.values()])
+    parts, taken, named = [], 0, list(combos)
     for index, count in handed_out:
-        wishes.append(Wish(pod_class, pods[taken : taken + count], rung, named[index]))
+        parts.append(evolve(wish, pods=wish.pods[taken : taken + count], pin=named[index]))
         taken += count
-    return wishes
+    return parts
 
 
 def _combos(rung: Rung, keys: Sequence[str]) -> Mapping[Pin, tuple[int, Mapping[str, str]]]:
