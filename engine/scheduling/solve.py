@@ -40,7 +40,10 @@ def solve(problem: Problem) -> Solution:
     neighbourhood = couplings(problem.pods, problem.standing, problem.namespaces)
     every = sharing(pod_classes(problem.pods, problem.rulings, neighbourhood.coupling_of), problem.ceilings)
     every = on_terms(every, problem.terms)
-    pools = [PoolOffers(state, problem.daemon_sets) for state in sorted(problem.pools, key=lambda each: each.pool.name)]
+    pools = [
+        PoolOffers(state, problem.daemon_sets, neighbourhood.topology_keys)
+        for state in sorted(problem.pools, key=lambda each: each.pool.name)
+    ]
     existing = sorted(problem.existing, key=_node_order)
     market = Market(pools)
     there = _world_of(problem, existing, every, neighbourhood)
@@ -50,7 +53,9 @@ def solve(problem: Problem) -> Solution:
     classes = _keep_reserved(problem, every, existing, there)
 
     def draft() -> Draft:
-        return Draft(market, problem.pools, problem.caps, problem.ceilings, there, first_member=len(existing))
+        return Draft(
+            market, problem.pools, problem.caps, problem.ceilings, there, neighbourhood, first_member=len(existing)
+        )
 
     settled = _best(classes, draft, there)
     return Solution(
