@@ -57,6 +57,15 @@ def doubts_about(pool: NodePool, ledger: Ledger, now: datetime) -> frozenset[str
     return frozenset(doubt for doubt, until in ledger.label_doubts.items() if now < until and doubt.startswith(own))
 
 
+def doubted_labels(pool: NodePool, ledger: Ledger, now: datetime) -> Mapping[str, datetime]:
+    """The labels of which the ledger has doubts, of whichever types, and until when the last of them holds."""
+    until: dict[str, datetime] = {}
+    for doubt in sorted(doubts_about(pool, ledger, now)):
+        key = doubt.rpartition(" ")[2]
+        until[key] = max(until.get(key, now), ledger.label_doubts[doubt])
+    return until
+
+
 def with_label_doubts(
     ledger: Ledger, brought: Iterable[BringUp], policy: Policy, catalog: Catalog, now: datetime
 ) -> Ledger:

@@ -8,6 +8,7 @@ from datetime import datetime
 
 from engine.catalog.ledger import BRING_UPS_IN_A_ROW
 from engine.decide.bring_up import BringUp
+from engine.decide.expected_labels import doubted_labels
 from engine.decide.fleet import Fleet
 from engine.decide.options import Market
 from engine.model import labels as keys
@@ -88,6 +89,7 @@ def pool_states(
                 nodes=standing.get(pool.name, 0),
                 not_ready=held(pool, snapshot.karpenter) or not_ready or closed,
                 one_by_one=one_by_one,
+                label_doubts=doubted_labels(pool, learned, snapshot.taken_at),
                 replacing=Replacing((replaceable or {}).get(pool.name, NOTHING), blocked) if blocked else None,
                 unsold=market.unsold(pool) if with_options and options == () else (),
             )

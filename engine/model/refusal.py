@@ -13,6 +13,7 @@ from engine.model.coupling_refusal import (
     HostPortTaken,
     SpreadUnsatisfiable,
 )
+from engine.model.label_refusal import LabelDidNotCome
 from engine.model.money import UsdPerHour
 from engine.model.rule import LimitedResource
 from engine.model.spare_refusal import GpuWaste, WaitsForSpareCapacity
@@ -288,6 +289,7 @@ Refusal = (
     | HostPortTaken
     | GpuWaste
     | WaitsForSpareCapacity
+    | LabelDidNotCome
 )
 
 

@@ -38,6 +38,7 @@ _REASON_BY_CODE: Mapping[str, EventReason] = {
     "no-permitted-type": EventReason.NO_COMPATIBLE_INSTANCE_TYPES,
     "gpu-pool-closed": EventReason.NO_COMPATIBLE_INSTANCE_TYPES,
     "gpu-waste": EventReason.NO_COMPATIBLE_INSTANCE_TYPES,
+    "label-did-not-come": EventReason.NO_COMPATIBLE_INSTANCE_TYPES,
     "no-offering": EventReason.NO_COMPATIBLE_INSTANCE_TYPES,
     "pool-is-static": EventReason.NO_COMPATIBLE_INSTANCE_TYPES,
     "unsupported-constraint": EventReason.NO_COMPATIBLE_INSTANCE_TYPES,

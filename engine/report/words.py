@@ -12,6 +12,7 @@ from engine.model.coupling_refusal import (
     SpreadUnsatisfiable,
 )
 from engine.model.duration import format_duration
+from engine.model.label_refusal import LabelDidNotCome
 from engine.model.money import UsdPerHour
 from engine.model.plan import LimitUse
 from engine.model.quantity import EPHEMERAL_STORAGE, MEMORY, NODES, format_amount
@@ -85,6 +86,9 @@ def refusal_words(refusal: Refusal, now: datetime) -> str:
         case NoOffering(types=types, unpriced=unpriced):
             unknown = f"; {counted(unpriced, 'offering')} without a known price" if unpriced else ""
             return f"{counted(types, 'type')} would fit, none sold in the permitted zones and capacity types{unknown}"
+        case LabelDidNotCome(key=key, wanted=wanted, until=until):
+            tried = f"tried again in {format_duration(until - now)}" if now < until else "it is tried again"
+            return f"the pool's nodes were expected to get {key} {wanted} once up, and did not; {tried}"
         case VolumeNotReady(claim=claim, why=why):
             return f"volume claim {claim}: {why}"
         case PoolNotReady() | PoolPaused() | KarpenterOwnsPool() | BringUpsFailed() | FoundationBusy():

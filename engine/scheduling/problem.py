@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import datetime
 
 from attrs import field, frozen
 
@@ -73,7 +74,8 @@ class PoolState:
     removals. ``not_ready`` bars launches and says why; ``one_by_one`` bars all but the first of this plan, and
     ``replacing`` all but some. ``unsold``
     are the types that the pool permits, where ``options`` is empty because none of them is offered in its zones and
-    capacity types.
+    capacity types. ``label_doubts`` are labels that its nodes were expected to get and did not, until that is tried
+    again.
     """
 
     pool: NodePool
@@ -85,6 +87,7 @@ class PoolState:
     one_by_one: BringUpsFailed | None = None
     replacing: Replacing | None = None
     unsold: tuple[InstanceType, ...] = ()
+    label_doubts: Mapping[str, datetime] = field(factory=dict)
 
 
 @frozen

@@ -17,6 +17,7 @@ from engine.model.coupling_refusal import (
     HostPortTaken,
     SpreadUnsatisfiable,
 )
+from engine.model.label_refusal import LabelDidNotCome
 from engine.model.money import FREE, UsdPerHour
 from engine.model.quantity import Resources
 from engine.model.refusal import (
@@ -76,6 +77,7 @@ _NEAREST_FIRST: tuple[type[Refusal], ...] = (
     GpuPoolClosed,
     AcceleratorNotOffered,
     NoPermittedType,
+    LabelDidNotCome,
     RequirementMismatch,
     TaintNotTolerated,
     PoolIsStatic,
@@ -168,6 +170,9 @@ def _term_refusal(term: Sequence[Requirement], pool: PoolOffers) -> tuple[int, R
         if not left:
             offered = pool.offered_values(each.key)
             if offered.intersection(wanted[each.key]).is_empty:
+                until = pool.state.label_doubts.get(each.key)
+                if until is not None:
+                    return met, LabelDidNotCome(each.key, wanted=str(wanted[each.key]), until=until)
                 return met, _mismatch(each.key, wanted[each.key], offered)
             return met, NoPermittedType(str(each))
     return len(term), NoPermittedType("; ".join(map(str, term)))

@@ -11,10 +11,10 @@ from engine.decide.expected_labels import given_labels
 from engine.model import labels as keys
 from engine.model.claim import Claim
 from engine.model.constraint import Operator, Requirement
+from engine.model.label_refusal import LabelDidNotCome
 from engine.model.node import Node
 from engine.model.pod import Pod
 from engine.model.policy import Disruption, NodePool
-from engine.model.refusal import RequirementMismatch
 from tests.builders import (
     G5_XLARGE,
     G6F_LARGE,
@@ -107,7 +107,7 @@ def test_where_nothing_writes_labels_one_node_is_tried_and_no_more_that_day() ->
     assert len(world.launched_ever) == 1
     assert world.running() == []
     told = [each.refusal for unplaced in last.unplaced for each in unplaced.refusals]
-    assert {each.key for each in told if isinstance(each, RequirementMismatch)} == {GPU_PRODUCT}
+    assert {each.key for each in told if isinstance(each, LabelDidNotCome)} == {GPU_PRODUCT}
 
 
 def test_a_broken_promise_is_tried_again_after_a_day() -> None:

@@ -14,6 +14,7 @@ from engine.model.coupling_refusal import (
     HostPortTaken,
     SpreadUnsatisfiable,
 )
+from engine.model.label_refusal import LabelDidNotCome
 from engine.model.quantity import base_units
 from engine.model.refusal import (
     AcceleratorNotOffered,
@@ -255,6 +256,11 @@ REFUSALS: list[tuple[Refusal, str]] = [
     (
         WaitsForSpareCapacity("filler"),
         "waits for spare capacity: pods of priority class filler start no nodes",
+    ),
+    (
+        LabelDidNotCome("nvidia.com/gpu.product", "NVIDIA-A10G", NOON + 3 * MINUTE),
+        "the pool's nodes were expected to get nvidia.com/gpu.product NVIDIA-A10G once up, and did not; "
+        "tried again in 3m",
     ),
     (VolumeNotReady("data", "it does not exist"), "volume claim data: it does not exist"),
     (PoolIsStatic(), "the pool has fixed replicas and makes no node for a pod"),
