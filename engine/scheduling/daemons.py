@@ -21,8 +21,11 @@ class Daemons:
     def __init__(self, daemon_sets: Iterable[DaemonSet], taints: Iterable[Taint]) -> None:
         """``taints`` are those that stay; startup taints go before a node is used and bar no daemon."""
         standing = tuple(taints)
-        compiled = [(Demand.of(daemon.placing), daemon.placing) for daemon in daemon_sets]
-        self._daemons = [pair for pair in compiled if pair[0].barring_taint(standing) is None]
+        every = tuple(daemon_sets)
+        demands = [Demand.of(daemon.placing) for daemon in every]
+        bearing = [pair for pair in zip(demands, every, strict=True) if pair[0].barring_taint(standing) is None]
+        self._daemons = [(demand, daemon.placing) for demand, daemon in bearing]
+        self._with_ports = [(demand, daemon) for demand, daemon in bearing if daemon.placing.host_ports]
         self.keys = frozenset(key for demand, _ in self._daemons for key in demand.keys)
         self._sums: dict[tuple[bool, ...], Resources] = {}
 
@@ -37,9 +40,15 @@ class Daemons:
 
     def host_ports(self, labels: Mapping[str, str]) -> frozenset[HostPort]:
         """The host ports that they take on such a node."""
+        return frozenset(port for port, _ in self.host_ports_by_name(labels))
+
+    def host_ports_by_name(self, labels: Mapping[str, str]) -> tuple[tuple[HostPort, str], ...]:
+        """The same, each with the name of a daemonset that takes it."""
+        if not self._with_ports:
+            return ()
         present = {**labels, **_LABELS_OF_A_NODE_IN_USE}
-        taking = (placing for demand, placing in self._daemons if placing.host_ports and demand.admits(present))
-        return frozenset(port for placing in taking for port in placing.host_ports)
+        taking = [daemon for demand, daemon in self._with_ports if demand.admits(present)]
+        return tuple((port, daemon.name) for daemon in taking for port in daemon.placing.host_ports)
 
 
 def daemon_overhead(daemon_sets: Iterable[DaemonSet], labels: Mapping[str, str], taints: Iterable[Taint]) -> Resources:

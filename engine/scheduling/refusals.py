@@ -1,7 +1,7 @@
 """Why a pool gives a class of pods nothing: the first constraint that decides, with its numbers.
 
-The order is that of asking: taints, requirements, accelerators, resources, rules, offerings, limits, caps. The further
-a pool came, the nearer it was, so refusals are told nearest first.
+The order is that of asking: taints, requirements, accelerators, resources, rules, other pods, offerings, limits, caps.
+The further a pool came, the nearer it was, so refusals are told nearest first.
 """
 
 from __future__ import annotations
@@ -52,6 +52,7 @@ from engine.scheduling.limits import Headroom
 from engine.scheduling.near_misses import cheapest_first, no_type_fits
 from engine.scheduling.offers import Kind, PoolOffers
 from engine.scheduling.requirements import ValueSet, shown_values
+from engine.scheduling.tie_refusals import TieRefusals, port_refusal
 from engine.scheduling.waste import waste_refusal
 
 _NEAREST_FIRST: tuple[type[Refusal], ...] = (
@@ -89,15 +90,19 @@ def refusals(
     pools: Sequence[PoolOffers],
     headroom: Headroom,
     counts: Counts = NO_COUNTS,
+    ties: TieRefusals | None = None,
 ) -> tuple[PoolRefusal, ...]:
-    """One refusal for each pool, the nearest miss first; at least one, of no pool, when there is no pool."""
+    """One refusal for each pool, the nearest miss first; at least one, of no pool, when there is no pool.
+
+    ``ties`` are None where nothing ties pods to each other.
+    """
     if pod_class.unsupported:
         return (PoolRefusal("", UnsupportedConstraint(tuple(sorted(pod_class.unsupported)))),)
     if pod_class.terms.fills_only:
         return (PoolRefusal("", WaitsForSpareCapacity(pod_class.terms.fills_only)),)
     if not pools:
         return (PoolRefusal("", PoolNotReady("no node pool is declared")),)
-    told = [(pool, _refusal(pod_class, pool, headroom, counts)) for pool in pools]
+    told = [(pool, _refusal(pod_class, pool, headroom, counts, ties)) for pool in pools]
     told.sort(key=lambda pair: (_NEAREST_FIRST.index(type(pair[1])), -pair[0].state.pool.weight, pair[0].name))
     return tuple(PoolRefusal(pool.name, refusal) for pool, refusal in told)
 
@@ -115,6 +120,7 @@ def _refusal(
     pool: PoolOffers,
     headroom: Headroom,
     counts: Counts,
+    ties: TieRefusals | None,
 ) -> Refusal:
     policy = pool.state.pool
     if policy.is_static:
@@ -128,15 +134,15 @@ def _refusal(
     if not permitted:
         return _requirement_refusal(pod_class, pool)
     fitting = [kind for kind, _ in pool.fitting(pod_class)]
-    prices = [kind.usd_per_hour for kind in fitting if kind.usd_per_hour is not None and kind.buyable]
-    ceiling = counts.in_the_way(pod_class.shares, pool.name, pod_class.requests, prices)
     return (
         _accelerator_refusal(pod_class, pool, permitted)
+        or port_refusal(pod_class, pool, permitted)
         or no_type_fits(pod_class, pool, permitted)
         or _rule_refusal(pod_class, pool)
         or waste_refusal(pod_class, pool)
         or _min_values_refusal(pod_class, pool)
-        or _not_launched(pool, fitting, headroom, ceiling)
+        or pool.state.not_ready
+        or _not_left(pod_class, pool, fitting, headroom, counts, ties)
     )
 
 
@@ -256,6 +262,28 @@ def _min_values_refusal(pod_class: PodClass, pool: PoolOffers) -> Refusal | None
         return None
     key, least, values = lacking
     return RequirementMismatch(key, wanted=f"at least {least} values", offered=shown_values(values))
+
+
+def _not_left(
+    pod_class: PodClass,
+    pool: PoolOffers,
+    fitting: Sequence[Kind],
+    headroom: Headroom,
+    counts: Counts,
+    ties: TieRefusals | None,
+) -> Refusal:
+    """Of kinds that would hold a pod: closed by the pods that it is tied to, else not launched for now.
+
+    Where ties leave none, neither a later pass nor a higher limit would help; so limits and caps are asked after.
+    """
+    if ties is not None:
+        left = ties.left(pod_class, fitting)
+        if left.refusal is not None:
+            return left.refusal
+        fitting = left.kinds
+    prices = [kind.usd_per_hour for kind in fitting if kind.usd_per_hour is not None and kind.buyable]
+    ceiling = counts.in_the_way(pod_class.shares, pool.name, pod_class.requests, prices)
+    return _not_launched(pool, fitting, headroom, ceiling)
 
 
 def _not_launched(

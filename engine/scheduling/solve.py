@@ -22,9 +22,11 @@ from engine.scheduling.offers import Market, PoolOffers
 from engine.scheduling.problem import ExistingNode, Problem, Solution
 from engine.scheduling.refusals import base_refusal, refusals
 from engine.scheduling.requirements import canonical_labels
+from engine.scheduling.tie_refusals import TieRefusals
 from engine.scheduling.tied import Load, kept_by_ties
 from engine.scheduling.topology.neighbourhood import Neighbourhood, couplings
 from engine.scheduling.topology.topology import Topology
+from engine.scheduling.whereabouts import Whereabouts
 
 # Up to so many classes and groups of nodes that are alike, several ways are tried and the best is kept.
 _FEW_CLASSES, _FEW_NODES = 60, 60
@@ -61,7 +63,7 @@ def solve(problem: Problem) -> Solution:
     return Solution(
         placements=_placements(existing, settled.world),
         new_nodes=Launching(market, every).new_nodes(settled),
-        unplaced=_unplaced(problem, pools, settled),
+        unplaced=_unplaced(problem, pools, settled, _ties(problem, existing, settled.world, neighbourhood)),
         base_shortfalls=_base_shortfalls(problem, pools, settled),
         limits=(*settled.headroom.limit_uses(), *settled.world.counts.uses()),
     )
@@ -165,10 +167,20 @@ def _placements(existing: Sequence[ExistingNode], world: World) -> tuple[Placeme
     return tuple(sorted(placements, key=lambda placement: by_name(placement.pod)))
 
 
-def _unplaced(problem: Problem, pools: Sequence[PoolOffers], settled: Draft) -> tuple[Unplaced, ...]:
+def _ties(
+    problem: Problem, existing: Sequence[ExistingNode], world: World, neighbourhood: Neighbourhood
+) -> TieRefusals | None:
+    if world.topology is None:
+        return None
+    return TieRefusals(world.topology, Whereabouts(problem, neighbourhood, existing, world, world.topology))
+
+
+def _unplaced(
+    problem: Problem, pools: Sequence[PoolOffers], settled: Draft, ties: TieRefusals | None
+) -> tuple[Unplaced, ...]:
     told = []
     for pod_class, pods in settled.unplaced.items():
-        why = refusals(pod_class, pools, settled.headroom, settled.world.counts)
+        why = refusals(pod_class, pools, settled.headroom, settled.world.counts, ties)
         told += [Unplaced(pod, why) for pod in pods]
     return tuple(sorted(told, key=lambda each: by_name(each.pod)))
 

@@ -15,6 +15,8 @@ from engine.scheduling.topology.neighbourhood import Neighbourhood
 
 # The domain of a node without the label.
 ABSENT = -1
+# What a person is told of the hostname of a node that has none yet.
+_UNNAMED = "a node to come"
 
 
 @frozen(eq=False)
@@ -81,12 +83,21 @@ class Ground:
         self._relevant = sorted(looked_at | set(self.keys[1:]))
         self._minds_taints = any(each.tolerations is not None for each in filters)
         self._domains: dict[tuple[int, str | int], int] = {}
+        self._names: list[str] = []
         self._shapes: dict[object, Shape] = {}
         self._foreseen: dict[object, Spot] = {}
+        self._fresh: dict[object, Spot] = {}
 
     def domain(self, key: int, value: str | int) -> int:
         """The number of a domain; an integer is the name of a node that has no hostname."""
-        return self._domains.setdefault((key, value), len(self._domains))
+        found = self._domains.setdefault((key, value), len(self._domains))
+        if found == len(self._names):
+            self._names.append(value if isinstance(value, str) else _UNNAMED)
+        return found
+
+    def name(self, domain: int) -> str:
+        """The value that a domain is known by."""
+        return self._names[domain]
 
     def spot(self, labels: Mapping[str, str], taints: Iterable[Taint], host: str | int) -> Spot:
         """A node's spot; ``host`` stands for its hostname where it has no such label."""
@@ -102,6 +113,14 @@ class Ground:
             shape = self._shape(canonical_labels(labels), (), foreseen=True)
             self._foreseen[content] = Spot(shape, shape.domains)
         return self._foreseen[content]
+
+    def fresh(self, labels: Mapping[str, str]) -> Spot:
+        """A node with these labels and its own hostname, on which nobody is yet."""
+        content = tuple(labels.items())
+        if content not in self._fresh:
+            shape = self._shape(canonical_labels(labels), (), foreseen=False)
+            self._fresh[content] = Spot(shape, shape.domains)
+        return self._fresh[content]
 
     def _shape(self, labels: Mapping[str, str], taints: tuple[Taint, ...], *, foreseen: bool) -> Shape:
         shown = tuple((key, labels[key]) for key in self._relevant if key in labels)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from attrs import frozen
+from attrs import field, frozen
 
 from engine.model.constraint import HostPort, PodTerm, TopologySpread
 from engine.scheduling.topology.counter import NodeFilter, Role
@@ -19,6 +19,8 @@ class Bar:
     ``by_others``: it is a placed pod's anti-affinity that names this one. ``here`` pods that matter are in the node's
     domain of the ``key``; of a spread, ``least`` are in the domain that has fewest. ``is_label_missing``: the node has
     no value of the key.
+
+    ``counter`` is whose count bars; ``place`` is the constraint's among those of the pod, in the order of asking.
     """
 
     constraint: TopologySpread | PodTerm | HostPort
@@ -27,6 +29,8 @@ class Bar:
     least: int = 0
     by_others: bool = False
     is_label_missing: bool = False
+    counter: int = field(default=-1, eq=False)
+    place: int = field(default=0, eq=False)
 
 
 class Tally:
@@ -103,38 +107,59 @@ class Tally:
             self._counts[rule.counter].get(spot.domains[rule.key], 0) for rule in coupling.spreads if rule.key != HOST
         )
 
+    def counted(self, counter: int) -> Mapping[str, int]:
+        """The pods that the counter counts by the names of their domains, those without any left out; in name order."""
+        return dict(sorted((self.ground.name(domain), pods) for domain, pods in self._counts[counter].items()))
+
+    def spread_over(self, rule: SpreadRule) -> Mapping[str, int]:
+        """The same, of all domains that a spread over something else than hostnames spreads over, empty ones too."""
+        counts = self._counts[rule.counter]
+        return dict(sorted((self.ground.name(each), counts.get(each, 0)) for each in self._domains_of(rule)))
+
     def bar(self, coupling: Coupling, spot: Spot) -> Bar | None:
         """The first constraint, in the order of kube-scheduler's filters, that admits no pod there."""
         return self._bar_of_spreads(coupling, spot) or self._bar_of_terms(coupling, spot)
 
     def _bar_of_spreads(self, coupling: Coupling, spot: Spot) -> Bar | None:
-        for rule in coupling.spreads:
+        for place, rule in enumerate(coupling.spreads):
             key = self.ground.keys[rule.key]
             if rule.key not in spot.shape.present:
-                return Bar(rule.constraint, key, is_label_missing=True)
+                return Bar(rule.constraint, key, is_label_missing=True, counter=rule.counter, place=place)
             if not self._spread_room(rule, spot, 1):
                 here, elsewhere = self._extremes(rule, spot.domains[rule.key])
-                return Bar(rule.constraint, key, here, 0 if elsewhere is None else min(here, elsewhere))
+                least = 0 if elsewhere is None else min(here, elsewhere)
+                return Bar(rule.constraint, key, here, least, counter=rule.counter, place=place)
         return None
 
     def _bar_of_terms(self, coupling: Coupling, spot: Spot) -> Bar | None:
-        for counter, key in coupling.affinity:
+        before = len(coupling.spreads)
+        for place, (counter, key) in enumerate(coupling.affinity, before):
             if key not in spot.shape.present:
-                return self._term_bar(counter, 0, is_label_missing=True)
+                return self._term_bar(counter, 0, place, is_label_missing=True)
         if coupling.affinity and not self._has_company(coupling, spot):
-            empty = [counter for counter, key in coupling.affinity if spot.domains[key] not in self._counts[counter]]
-            return self._term_bar(empty[0], 0)
-        for counter, key in coupling.bars:
+            for place, (counter, key) in enumerate(coupling.affinity, before):
+                if spot.domains[key] not in self._counts[counter]:
+                    return self._term_bar(counter, 0, place)
+        # Its own anti-affinity before that of others.
+        bars = sorted(coupling.bars, key=lambda bar: self.ground.counters[bar[0]].role is Role.HOLDER)
+        for place, (counter, key) in enumerate(bars, before + len(coupling.affinity)):
             here = self._counts[counter].get(spot.domains[key], 0)
             if here:
-                return self._term_bar(counter, here)
+                return self._term_bar(counter, here, place)
         return None
 
-    def _term_bar(self, number: int, here: int, *, is_label_missing: bool = False) -> Bar:
+    def _term_bar(self, number: int, here: int, place: int, *, is_label_missing: bool = False) -> Bar:
         counter = self.ground.counters[number]
-        by_others = counter.role is Role.HOLDER
         assert counter.subject is not None
-        return Bar(counter.subject, counter.key, here, by_others=by_others, is_label_missing=is_label_missing)
+        return Bar(
+            counter.subject,
+            counter.key,
+            here,
+            by_others=counter.role is Role.HOLDER,
+            is_label_missing=is_label_missing,
+            counter=number,
+            place=place,
+        )
 
     def _has_company(self, coupling: Coupling, spot: Spot) -> bool:
         """Whether pods are there for each of its affinity terms, or it may be the first of all."""

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from engine.model import labels as keys
 from engine.model.constraint import HostPort, Taint
 from engine.scheduling.topology.coupling import Coupling
-from engine.scheduling.topology.ground import Ground, Spot
+from engine.scheduling.topology.ground import ABSENT, Ground, Spot
 from engine.scheduling.topology.neighbourhood import Bound, Neighbourhood
 from engine.scheduling.topology.tally import Bar, Tally
 
@@ -91,8 +91,9 @@ class Topology:
         return room > 0
 
     def outlook(self, coupling: Coupling, labels: Mapping[str, str]) -> int | None:
-        """How many pods its spreads count where a new node with such labels would be; None: it could not go there."""
-        spot = self._tally.ground.foreseen(labels)
+        """How many pods its spreads count where a new node with such labels would be; None: no pod of it could be the
+        first there."""
+        spot = self._tally.ground.fresh(labels)
         return self._tally.matching(coupling, spot) if self._tally.room(coupling, spot, 1) else None
 
     def put(self, coupling: Coupling, member: int, pods: int) -> None:
@@ -106,6 +107,17 @@ class Topology:
         if taken is not None:
             return Bar(taken, "")
         return self._tally.bar(coupling, self._spots[member])
+
+    def why_not_alone(self, coupling: Coupling, labels: Mapping[str, str]) -> Bar | None:
+        """The same for a new node with such labels that would have no pod but this one; host ports apart."""
+        return self._tally.bar(coupling, self._tally.ground.fresh(labels))
+
+    def nodes_in(self, key: str, domain: str) -> tuple[list[int], list[str]]:
+        """The members that are in a domain of a topology key, and the names of standing nodes there that are none."""
+        ground = self._tally.ground
+        at = ground.keys.index(key)
+        members = [member for member, spot in sorted(self._spots.items()) if _is_in(spot, at, domain, ground)]
+        return members, [name for name, (_, spot) in sorted(self._apart.items()) if _is_in(spot, at, domain, ground)]
 
     @property
     def tally(self) -> Tally:
@@ -122,3 +134,7 @@ class Topology:
         self._tally.enter(spot, sign)
         for adds, pods in bound.adds.items():
             self._tally.count(adds, spot, sign * pods)
+
+
+def _is_in(spot: Spot, key: int, domain: str, ground: Ground) -> bool:
+    return spot.domains[key] != ABSENT and ground.name(spot.domains[key]) == domain
