@@ -23,9 +23,12 @@ from tests.scheduling.checker.volumes import volumes_in_place
 from tests.scheduling.exhaustive import Best, Kind, Search
 from tests.scheduling.random_clusters import Cluster
 
+_MOST_TRIED = 4000
 
-def best_of_tied(cluster: Cluster, plan: Plan, *, others_ride: bool, known: Best) -> Best:
-    """The optimum for the pods that wait; ``known`` itself where nothing better is found.
+
+def best_of_tied(cluster: Cluster, plan: Plan, *, others_ride: bool, known: Best) -> Best | None:
+    """The optimum for the pods that wait; ``known`` itself where nothing better is found, None where there are too many
+    assignments to try.
 
     ``plan`` says what this pass knows of machines and offerings, and ``others_ride`` is as of ``exhaustive.best``.
     """
@@ -46,30 +49,51 @@ class _TiedSearch(Search):
         self._machines = [tuple(sorted(loads, key=int.bit_count, reverse=True)) for loads in alone]
         self._kinds = self._worth_buying()
 
-    def best_beyond(self, known: Best) -> Best:
+        alike: dict[Hashable, int] = {}
+        for index, pod in enumerate(self._pods):
+            kind = (pod.key.namespace, tuple(sorted(pod.labels.items())), pod.placing.content, pod.nominated_node_name)
+            alike[kind] = alike.get(kind, 0) | 1 << index
+        self._twins = list(alike.values())
+        self._tried = 0
+
+    def best_beyond(self, known: Best) -> Best | None:
         self._best = known
         self._go((1 << len(self._pods)) - 1, 0, (), ())
-        return self._best
+        return self._best if self._tried < _MOST_TRIED else None
 
     def _go(self, waiting: int, skipped: int, loads: tuple[int, ...], bought: tuple[tuple[Kind, int], ...]) -> None:
         """Machine by machine, then node by node for the lowest pod left, or without it."""
         kinds = tuple(kind for kind, _ in bought)
         reached = Best(len(self._pods) - skipped.bit_count(), sum(kind.usd_micros for kind in kinds))
-        if not self._may_buy(kinds) or not _is_better(reached, self._best):
+        if not self._may_buy(kinds) or not _is_better(reached, self._best) or self._tried >= _MOST_TRIED:
             return
         if len(loads) < len(self._machines):
             for load in (*self._machines[len(loads)], 0):
-                if load & waiting == load:
+                if self._may_take(load, waiting):
                     self._go(waiting & ~load, skipped, (*loads, load), bought)
         elif waiting:
             lowest = waiting & -waiting
             for kind in self._kinds:
                 for load in kind.loads:
-                    if load & lowest and load & waiting == load:
+                    if load & lowest and self._may_take(load, waiting):
                         self._go(waiting & ~load, skipped, loads, (*bought, (kind, load)))
-            self._go(waiting & ~lowest, skipped | lowest, loads, bought)
-        elif not torn_ties(self._carried_out(loads, bought)):
-            self._best = reached
+            # Without one of several that are alike, without all of them.
+            left = next(twins for twins in self._twins if twins & lowest) & waiting
+            self._go(waiting & ~left, skipped | left, loads, bought)
+        else:
+            self._tried += 1
+            if not torn_ties(self._carried_out(loads, bought)):
+                self._best = reached
+
+    def _may_take(self, load: int, waiting: int) -> bool:
+        """Of pods that are alike the first that wait go first, for which one goes makes no difference."""
+        if load & waiting != load:
+            return False
+        for twins in self._twins:
+            taken, left = load & twins, waiting & twins & ~load
+            if taken and left and left & -left < taken:
+                return False
+        return True
 
     def _carried_out(self, loads: tuple[int, ...], bought: tuple[tuple[Kind, int], ...]) -> World:
         places = list(self._world.places)
