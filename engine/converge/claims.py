@@ -10,9 +10,11 @@ import pulumi
 from engine.converge import urns
 from engine.model import labels
 from engine.model.claim import Claim, ClaimInputs
+from engine.model.reservation import OpenReservations, ReservationKind
 
 # A launch template is named by its content, so it never gets a second version.
 ONLY_VERSION = "1"
+_PREFERENCES = {OpenReservations.LEAVE: "none", OpenReservations.USE: "open"}
 
 
 class GpuNodeSet(pulumi.ComponentResource):
@@ -76,7 +78,12 @@ def _offering(inputs: ClaimInputs) -> Mapping[str, Any]:
     if inputs.capacity_type == labels.SPOT:
         spot = {"instanceInterruptionBehavior": "terminate", "spotInstanceType": "one-time"}
         bought["instanceMarketOptions"] = {"marketType": "spot", "spotOptions": spot}
+    if inputs.capacity_reservation_kind is ReservationKind.CAPACITY_BLOCK:
+        bought["instanceMarketOptions"] = {"marketType": "capacity-block"}
     if inputs.capacity_reservation_id is not None:
         target = {"capacityReservationId": inputs.capacity_reservation_id}
         bought["capacityReservationSpecification"] = {"capacityReservationTarget": target}
+    elif inputs.open_reservations is not None:
+        preference = _PREFERENCES[inputs.open_reservations]
+        bought["capacityReservationSpecification"] = {"capacityReservationPreference": preference}
     return bought

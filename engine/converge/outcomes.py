@@ -47,8 +47,8 @@ def failure(claim: str, message: str, *, offering: str = "", instance_id: str = 
 
 
 def offering_of(claim: Claim) -> str:
-    """The ledger's key of what the claim asked for: TYPE/ZONE/CAPACITY-TYPE."""
-    return f"{claim.inputs.instance_type}/{claim.inputs.zone}/{claim.inputs.capacity_type}"
+    """The ledger's key of what the claim asked for."""
+    return claim.inputs.offering_key
 
 
 def launch_outcomes(

@@ -14,6 +14,7 @@ from engine.decide.guarding import Closed, guarded
 from engine.decide.headroom import headroom_uses, spares_by_claim, without_spares
 from engine.decide.held_launches import without_held
 from engine.decide.holding import next_owed, owed_with
+from engine.decide.idle_reservations import idle_reservations
 from engine.decide.launches import Launches, launches
 from engine.decide.memory import next_ledger
 from engine.decide.moving import moving
@@ -87,6 +88,7 @@ def decide(snapshot: Snapshot, policy: Policy, catalog: Catalog, environment: En
             document=document,
             foundation_changes=foundation_changes,
             ledger=next_ledger(learned, fleet, brought, known, document, planned, leaving.removals, snapshot),
+            idle_reservations=idle_reservations(seen, new.launches),
             nominations=nominations(solution.placements, waiting),
             headroom=headroom_uses(problem, fleet, snapshot, whole, new.held, environment),
             binding_differences=binding_differences(fleet, snapshot),

@@ -17,9 +17,10 @@ from engine.model.environment import Environment, NetworkMode
 from engine.model.money import FREE
 from engine.model.plan import Launch, LaunchReason
 from engine.model.policy import NodeClass, NodePool, Policy
+from engine.model.reservation import ReservationKind
 from engine.model.snapshot import Snapshot
 from engine.policy.launch_template import image_variant, launch_template
-from engine.scheduling.problem import NewNode
+from engine.scheduling.problem import NewNode, NodeOption
 
 
 @frozen
@@ -59,6 +60,11 @@ def _reason(new: NewNode) -> LaunchReason:
     if new.for_base_capacity:
         return LaunchReason.BASE_CAPACITY
     return LaunchReason.HEADROOM if new.spares and not new.pods else LaunchReason.PENDING_PODS
+
+
+def _kind_of_reservation(option: NodeOption) -> ReservationKind | None:
+    told = option.labels.get(keys.CAPACITY_RESERVATION_TYPE)
+    return ReservationKind(told) if option.offering.reservation_id and told is not None else None
 
 
 class _Forge:
@@ -118,6 +124,9 @@ class _Forge:
                 security_group_ids=self._security_groups(node_class),
                 associate_public_ip_address=node_class.associate_public_ip_address,
                 tags=self._tags(name, pool, node_class),
+                capacity_reservation_id=offering.reservation_id or None,
+                capacity_reservation_kind=_kind_of_reservation(option),
+                open_reservations=pool.open_reservations if offering.capacity_type == keys.ON_DEMAND else None,
             ),
             usd_per_hour=option.usd_per_hour or FREE,
             capacity=option.capacity,

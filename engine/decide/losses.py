@@ -13,7 +13,6 @@ from attrs import evolve
 from engine.catalog.ledger import names, pruned, with_bring_up, with_failed_bring_up, with_launch, with_refusal
 from engine.decide.bring_up import BringUp
 from engine.decide.fleet import Fleet, Sighting
-from engine.model.catalog import Offering
 from engine.model.claim import Claim
 from engine.model.document import RemovalRecord
 from engine.model.ledger import FailedBringUps, Ledger
@@ -82,8 +81,7 @@ def _without(bring_ups: Mapping[str, FailedBringUps], node_pool: str) -> Mapping
 
 def offering_key(claim: Claim) -> str:
     """The ledger's key of the offering that a claim is of."""
-    inputs = claim.inputs
-    return Offering(inputs.instance_type, inputs.zone, inputs.capacity_type, None).key
+    return claim.inputs.offering_key
 
 
 def _outcomes(ledger: Ledger) -> Mapping[str, ClaimOutcome]:

@@ -11,6 +11,7 @@ from engine.catalog.ledger import Standing, standing
 from engine.catalog.node_shape import NodeShape, node_shape
 from engine.catalog.price import ebs_usd_per_hour
 from engine.decide.expected_labels import doubts_about, expected_labels, given_labels
+from engine.decide.reserved import Places, places, selected
 from engine.model import labels as keys
 from engine.model.catalog import Catalog, InstanceType, Offering
 from engine.model.constraint import Requirement
@@ -25,7 +26,15 @@ from engine.policy.launch_template import image_variant
 from engine.scheduling.problem import NodeOption
 
 # Labels that differ between the offerings of one type.
-_OFFERING_KEYS = frozenset({keys.ZONE, keys.ZONE_ID, keys.CAPACITY_TYPE})
+_OFFERING_KEYS = frozenset(
+    {
+        keys.ZONE,
+        keys.ZONE_ID,
+        keys.CAPACITY_TYPE,
+        keys.CAPACITY_RESERVATION_ID,
+        keys.CAPACITY_RESERVATION_TYPE,
+    }
+)
 
 
 @frozen(eq=False)
@@ -39,12 +48,14 @@ class _Shelf:
     images: frozenset[str]
     zones: frozenset[str]
     doubts: frozenset[str]
+    reserved: tuple[Places, ...]
 
     def is_like(self, other: _Shelf) -> bool:
         """Whether the options are the same. A catalog is large, so only the very same one is taken for equal."""
         return self.catalog is other.catalog and (
             (self.environment, self.pool, self.node_class, self.images, self.zones, self.doubts)
             == (other.environment, other.pool, other.node_class, other.images, other.zones, other.doubts)
+            and self.reserved == other.reserved
         )
 
 
@@ -72,6 +83,7 @@ class Market:
         self._environment = environment
         self._cloud = snapshot.cloud
         self._now, self._ledger = snapshot.taken_at, ledger
+        self._places = places(snapshot)
         self._shapes: dict[tuple[str, str], NodeShape] = {}
 
     # Most passes buy nothing, and ask nothing of these.
@@ -109,21 +121,21 @@ class Market:
             frozenset(self._cloud.images.get(node_class.name, {})),
             self.zones(node_class),
             doubts_about(pool, self._ledger, self._now),
+            selected(self._places, node_class),
         )
         known = _SHELVES.get((self._environment.name, pool.name))
         if known is None or not known[0].is_like(shelf):
-            laid_out = self._lay_out(pool, node_class, shelf.images, shelf.doubts)
+            laid_out = self._lay_out(shelf)
             if isinstance(laid_out, PoolNotReady):
                 return laid_out
             known = (shelf, laid_out)
             _SHELVES[self._environment.name, pool.name] = known
         return self._with_refusals(pool, node_class, known[1])
 
-    def _lay_out(
-        self, pool: NodePool, node_class: NodeClass, images: Set[str], doubts: Set[str]
-    ) -> tuple[NodeOption, ...] | PoolNotReady:
+    def _lay_out(self, shelf: _Shelf) -> tuple[NodeOption, ...] | PoolNotReady:
+        pool, node_class = shelf.pool, shelf.node_class
         permitted = self._permitted(pool)
-        bootable = [kind for kind in permitted if self._variants[kind.name] in images]
+        bootable = [kind for kind in permitted if self._variants[kind.name] in shelf.images]
         if permitted and not bootable:
             variants = ", ".join(sorted({self._variants[kind.name] for kind in permitted}))
             return PoolNotReady(why=f"EC2NodeClass {node_class.name}: amiSelectorTerms match no image for {variants}")
@@ -132,9 +144,7 @@ class Market:
             return tuple(
                 option
                 for kind in bootable
-                for option in self._of_type(
-                    pool, node_class, kind, given[kind.name], expected_labels(pool, kind, doubts)
-                )
+                for option in self._of_type(shelf, kind, given[kind.name], expected_labels(pool, kind, shelf.doubts))
             )
         except QuantityError as error:
             return PoolNotReady(why=f"EC2NodeClass {node_class.name}: kubelet: {error}")
@@ -159,6 +169,14 @@ class Market:
 
     def _while_tried(self, stands: Standing) -> Standing:
         return evolve(stands, barred=True, probes=()) if self._under_way & frozenset(stands.probes) else stands
+
+    def permits(self, pool: NodePool, node_class: NodeClass, offering: Offering, also: Mapping[str, str]) -> bool:
+        """Whether the pool may make a node of an offering, sold or not, that has these labels besides."""
+        kind = self._types.get(offering.instance_type)
+        own = {**self._labels_of(offering), **also}
+        wanted = (each for each in pool.requirements if _key(each) in _OFFERING_KEYS)
+        is_near = offering.zone in self.zones(node_class)
+        return kind is not None and is_near and self._permits(pool, kind) and admitted(wanted, own)
 
     def unsold(self, pool: NodePool) -> tuple[InstanceType, ...]:
         """The types that the pool permits; asked when none of them is offered where the pool may buy."""
@@ -214,23 +232,20 @@ class Market:
         }
 
     def _of_type(
-        self,
-        pool: NodePool,
-        node_class: NodeClass,
-        kind: InstanceType,
-        given: Mapping[str, str],
-        expected: Mapping[str, str],
+        self, shelf: _Shelf, kind: InstanceType, given: Mapping[str, str], expected: Mapping[str, str]
     ) -> Iterator[NodeOption]:
+        pool, node_class = shelf.pool, shelf.node_class
         labels = {**self._type_labels(pool, kind), **given}
         predicted = {key: value for key, value in expected.items() if key not in labels}
         wanted = [each for each in pool.requirements if _key(each) in _OFFERING_KEYS]
-        zones, shape = self.zones(node_class), self._shape(kind, node_class)
+        shape = self._shape(kind, node_class)
         volumes = ebs_usd_per_hour(self._catalog, node_class)
-        for offering in self._offerings.get(kind.name, ()):
-            own = {keys.ZONE: offering.zone, keys.CAPACITY_TYPE: offering.capacity_type}
-            if offering.zone in self._catalog.zone_ids:
-                own[keys.ZONE_ID] = self._catalog.zone_ids[offering.zone]
-            if offering.zone in zones and admitted(wanted, own):
+        reserved = {each.offering: each for each in shelf.reserved if each.reservation.instance_type == kind.name}
+        for offering in (*self._offerings.get(kind.name, ()), *reserved):
+            own = self._labels_of(offering)
+            if offering in reserved:
+                own.update(reserved[offering].labels)
+            if offering.zone in shelf.zones and admitted(wanted, own):
                 price = offering.usd_per_hour
                 yield NodeOption(
                     instance_type=kind,
@@ -240,7 +255,15 @@ class Market:
                     usd_per_hour=price + volumes if price is not None else None,
                     labels={**labels, **own},
                     predicted_labels=predicted,
+                    available=reserved[offering].left if offering in reserved else None,
+                    places=reserved[offering].reservation.total if offering in reserved else 0,
                 )
+
+    def _labels_of(self, offering: Offering) -> dict[str, str]:
+        own = {keys.ZONE: offering.zone, keys.CAPACITY_TYPE: offering.capacity_type}
+        if offering.zone in self._catalog.zone_ids:
+            own[keys.ZONE_ID] = self._catalog.zone_ids[offering.zone]
+        return own
 
     def _shape(self, kind: InstanceType, node_class: NodeClass) -> NodeShape:
         known = (kind.name, node_class.name)

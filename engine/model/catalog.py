@@ -36,22 +36,29 @@ class InstanceType:
     has_nvlink: bool = False
 
 
+def offering_key(instance_type: str, zone: str, capacity_type: str, reservation_id: str = "") -> str:
+    """TYPE/ZONE/CAPACITY-TYPE, and /RESERVATION where there is one."""
+    return "/".join((instance_type, zone, capacity_type, *([reservation_id] if reservation_id else ())))
+
+
 @frozen
 class Offering:
     """One instance type in one zone at one capacity type. ``usd_per_hour`` None: no known price, so never bought.
 
-    The price is the instance's alone; a node's price adds its EBS volumes.
+    The price is the instance's alone; a node's price adds its EBS volumes. A reserved one is of one ``reservation_id``,
+    and costs nothing more: the reservation is paid for whether it is used or not.
     """
 
     instance_type: str
     zone: str
     capacity_type: str
     usd_per_hour: UsdPerHour | None
+    reservation_id: str = ""
 
     @property
     def key(self) -> str:
-        """The ledger's key: the same on write and on read."""
-        return f"{self.instance_type}/{self.zone}/{self.capacity_type}"
+        """The ledger's key: the same on write and on read. A fourth part is the reservation."""
+        return offering_key(self.instance_type, self.zone, self.capacity_type, self.reservation_id)
 
 
 @frozen

@@ -7,9 +7,11 @@ from datetime import datetime
 
 from attrs import field, frozen
 
+from engine.model.catalog import offering_key
 from engine.model.constraint import Taint
 from engine.model.money import UsdPerHour
 from engine.model.quantity import Resources
+from engine.model.reservation import OpenReservations, ReservationKind
 
 
 @frozen
@@ -19,6 +21,8 @@ class ClaimInputs:
     ``launch_template`` is named by its content and has one version, 1, so a name pins everything that boots.
     ``subnet_id`` None means the subnet that the environment itself owns in ``zone``; ``security_group_ids`` None
     means the security group that it owns. ``tags`` are the instance's, claim tag included.
+    ``capacity_reservation_kind`` comes with ``capacity_reservation_id``; ``open_reservations`` is what EC2 is told of
+    reservations that the launch does not aim at, and None tells it nothing.
     """
 
     instance_type: str
@@ -30,6 +34,13 @@ class ClaimInputs:
     associate_public_ip_address: bool | None = None
     capacity_reservation_id: str | None = None
     tags: Mapping[str, str] = field(factory=dict)
+    capacity_reservation_kind: ReservationKind | None = None
+    open_reservations: OpenReservations | None = None
+
+    @property
+    def offering_key(self) -> str:
+        """The ledger's key of the offering that is bought."""
+        return offering_key(self.instance_type, self.zone, self.capacity_type, self.capacity_reservation_id or "")
 
 
 @frozen

@@ -13,6 +13,7 @@ from engine.model.ledger import Ledger
 from engine.model.money import UsdPerHour
 from engine.model.pod import PodKey
 from engine.model.refusal import LostOffering, PoolRefusal, Refusal
+from engine.model.reservation import IdleReservation
 from engine.model.rule import ActionClass, Enforcement, RuleKind
 from engine.model.stay import StayReason
 
@@ -187,7 +188,7 @@ class Verdict:
 @frozen
 class Plan:
     """Same inputs, byte-identical plan. ``hash`` is of all that the plan does: not of itself, nor of when it was
-    decided, nor of ``ledger``.
+    decided, nor of ``ledger``, nor of ``idle_reservations``, which are in id order.
 
     ``document`` is the desired document that this plan proposes; equal to the published one when nothing changes but
     the version. ``base_version`` is the version it was decided on, 0 when none was published.
@@ -215,6 +216,7 @@ class Plan:
     foundation_changes: bool
     ledger: Ledger
     nominations: tuple[Nomination, ...] = ()
+    idle_reservations: tuple[IdleReservation, ...] = ()
     headroom: tuple[HeadroomUse, ...] = ()
     binding_differences: tuple[BindingDifference, ...] = ()
     verdicts: tuple[Verdict, ...] = ()

@@ -143,6 +143,15 @@ class OfferingsUnavailable:
 
 
 @frozen
+class ReservedExhausted:
+    """Only reserved capacity would do, and its ``slots``, of so many ``reservations``, are taken, by this plan too."""
+
+    code: ClassVar[str] = "reserved-exhausted"
+    reservations: int
+    slots: int
+
+
+@frozen
 class NoOffering:
     """Types would fit, but none is sold in the zones and capacity types that are permitted, or none has a price."""
 
@@ -271,6 +280,7 @@ Refusal = (
     | LimitReached
     | CapReached
     | OfferingsUnavailable
+    | ReservedExhausted
     | NoOffering
     | PoolNotReady
     | PoolIsStatic

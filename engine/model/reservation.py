@@ -95,7 +95,8 @@ class WhyIdle(str, Enum):
     ENDING = "ending"
     NO_CLASS_SELECTS_IT = "no-class-selects-it"
     NO_POOL_PERMITS_IT = "no-pool-permits-it"
-    NO_POD_NEEDS_IT = "no-pod-needs-it"
+    REFUSED_LATELY = "refused-lately"
+    NO_POD_TAKES_IT = "no-pod-takes-it"
 
 
 @frozen

@@ -75,7 +75,7 @@ def _outcome(asked: Asked, pod: Pod, launch: Launch | None) -> str:
 
 def _losers(launch: Launch) -> Iterator[str]:
     for lost in launch.lost:
-        name, zone, capacity_type = lost.offering.split("/")
+        name, zone, capacity_type = lost.offering.split("/")[:3]
         extra = lost.extra_usd_per_hour
         dearer = f"{extra} dearer for the same pods" if extra.micros >= 0 else f"{extra} cheaper, but less preferred"
         yield f"{name} {capacity_type} in {zone} at {lost.usd_per_hour}: {dearer}"

@@ -82,12 +82,11 @@ class LoggingObserver:
             usd_per_hour=str(plan.usd_per_hour_after),
         )
         for launch in plan.launches:
-            inputs = launch.claim.inputs
             self._pass.debug(
                 "launch",
                 claim=launch.claim.name,
                 node_pool=launch.claim.node_pool,
-                offering=f"{inputs.instance_type}/{inputs.zone}/{inputs.capacity_type}",
+                offering=launch.claim.inputs.offering_key,
                 reason=launch.reason.value,
                 pods=len(launch.pods),
             )

@@ -54,6 +54,7 @@ _REASON_BY_CODE: Mapping[str, EventReason] = {
     "waits-for-spare-capacity": EventReason.WAITS_FOR_SPARE_CAPACITY,
     "cap-reached": EventReason.LAUNCH_CAP_REACHED,
     "offerings-unavailable": EventReason.INSUFFICIENT_CAPACITY,
+    "reserved-exhausted": EventReason.INSUFFICIENT_CAPACITY,
     "pool-not-ready": EventReason.NODE_CLASS_NOT_READY,
     "pool-paused": EventReason.POOL_PAUSED,
     "karpenter-owns-pool": EventReason.OWNED_BY_KARPENTER,

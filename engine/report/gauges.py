@@ -141,7 +141,7 @@ def _unavailable(plan: Plan) -> dict[tuple[str, ...], float]:
     counts: dict[tuple[str, ...], float] = defaultdict(int)
     for offering, unavailable in plan.ledger.unavailable.items():
         if unavailable.until > plan.decided_at:
-            counts[(offering.rpartition("/")[2],)] += 1
+            counts[(offering.split("/")[2],)] += 1
     return dict(counts)
 
 

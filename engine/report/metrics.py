@@ -238,7 +238,8 @@ class PassMetrics:
         if one.status in _OUTCOME_KINDS:
             self._count(table.ERRORS, (_OUTCOME_KINDS[one.status],))
         claim, record = self._claims.get(one.claim), self._records.get(one.claim)
-        capacity_type = one.offering.rpartition("/")[2] or (claim.inputs.capacity_type if claim is not None else "")
+        told = one.offering.split("/")[2:3]
+        capacity_type = told[0] if told else (claim.inputs.capacity_type if claim is not None else "")
         if one.status in (OutcomeStatus.CREATED, OutcomeStatus.ADOPTED) and claim is not None:
             launch = self._launches.get(one.claim)
             # A launch of a runner before this one is carried on with: why it was decided is not known any more.

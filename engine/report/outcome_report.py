@@ -147,7 +147,7 @@ def _offerings(group: Iterable[ClaimOutcome], planned: Mapping[str, Claim]) -> s
         if each.offering:
             every.add(each.offering)
         elif claim is not None:
-            every.add(f"{claim.inputs.instance_type}/{claim.inputs.zone}/{claim.inputs.capacity_type}")
+            every.add(claim.inputs.offering_key)
     return counted(len(every), "offering") if len(every) > 1 else "".join(every)
 
 

@@ -99,7 +99,6 @@ def _launch_table(launches: Sequence[Launch], region: str) -> Rows:
     rows = table(*columns, gives_way=("sum", region, "next best"))
     for group in _launch_groups(launches):
         claim = group[0].claim
-        offering = f"{claim.inputs.instance_type}/{claim.inputs.zone}/{claim.inputs.capacity_type}"
         rows.add(
             claim.node_pool,
             Text(f"+{len(group)}", style="green"),
@@ -109,7 +108,7 @@ def _launch_table(launches: Sequence[Launch], region: str) -> Rows:
             _SERVES.get(group[0].reason) or str(sum(len(launch.pods) for launch in group)),
             in_table(claim.usd_per_hour),
             in_table(total(launch.claim.usd_per_hour for launch in group)),
-            next_best_words(offering, group[0].lost) or "only one",
+            next_best_words(claim.inputs.offering_key, group[0].lost) or "only one",
         )
     return rows
 
@@ -134,7 +133,7 @@ def _launched_one_by_one(launches: Sequence[Launch]) -> Rows:
             launch.claim.name,
             inputs.instance_type,
             inputs.zone,
-            inputs.capacity_type,
+            " ".join(filter(None, (inputs.capacity_type, inputs.capacity_reservation_id))),
             in_table(launch.claim.usd_per_hour),
             examples([str(pod) for pod in launch.pods], every=True) or "base capacity",
         )

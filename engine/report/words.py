@@ -36,6 +36,7 @@ from engine.model.refusal import (
     PoolPaused,
     Refusal,
     RequirementMismatch,
+    ReservedExhausted,
     RuleForbids,
     TaintNotTolerated,
     UnsupportedConstraint,
@@ -81,11 +82,8 @@ def refusal_words(refusal: Refusal, now: datetime) -> str:
             return _guardrail_blocks(refusal)
         case CapReached(cap=cap, limit=limit):
             return f"the environment's cap of {limit} {_CAPS.get(cap, cap)} is reached; the next pass goes on"
-        case OfferingsUnavailable():
-            return _offerings_unavailable(refusal, now)
-        case NoOffering(types=types, unpriced=unpriced):
-            unknown = f"; {counted(unpriced, 'offering')} without a known price" if unpriced else ""
-            return f"{counted(types, 'type')} would fit, none sold in the permitted zones and capacity types{unknown}"
+        case OfferingsUnavailable() | ReservedExhausted() | NoOffering():
+            return _not_for_sale(refusal, now)
         case LabelDidNotCome(key=key, wanted=wanted, until=until):
             tried = f"tried again in {format_duration(until - now)}" if now < until else "it is tried again"
             return f"the pool's nodes were expected to get {key} {wanted} once up, and did not; {tried}"
@@ -97,6 +95,19 @@ def refusal_words(refusal: Refusal, now: datetime) -> str:
             return coupling_words(refusal)
         case _:
             return _mismatch_words(refusal)
+
+
+def _not_for_sale(refusal: OfferingsUnavailable | ReservedExhausted | NoOffering, now: datetime) -> str:
+    """Why what would fit cannot be had now."""
+    match refusal:
+        case OfferingsUnavailable():
+            return _offerings_unavailable(refusal, now)
+        case ReservedExhausted(reservations=reservations, slots=slots):
+            taken = f"all {counted(slots, 'place')} of {counted(reservations, 'reservation')} are taken"
+            return f"reserved capacity is exhausted: {taken}, and nothing else is permitted"
+        case NoOffering(types=types, unpriced=unpriced):
+            unknown = f"; {counted(unpriced, 'offering')} without a known price" if unpriced else ""
+            return f"{counted(types, 'type')} would fit, none sold in the permitted zones and capacity types{unknown}"
 
 
 def _closed_words(
@@ -247,10 +258,10 @@ def next_best_words(chosen: str, lost: Iterable[LostOffering]) -> str:
 
     ``chosen`` and the lost ones are offering keys, TYPE/ZONE/CAPACITY-TYPE.
     """
-    kind, zone, capacity_type = chosen.split("/")
+    kind, zone, capacity_type = chosen.split("/")[:3]
     only_zone = ""
     for each in lost:
-        other_kind, other_zone, other_capacity_type = each.offering.split("/")
+        other_kind, other_zone, other_capacity_type = each.offering.split("/")[:3]
         differences = [
             theirs for theirs, ours in ((other_kind, kind), (other_capacity_type, capacity_type)) if theirs != ours
         ]

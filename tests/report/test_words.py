@@ -37,6 +37,7 @@ from engine.model.refusal import (
     PoolPaused,
     Refusal,
     RequirementMismatch,
+    ReservedExhausted,
     RuleForbids,
     TaintNotTolerated,
     UnsupportedConstraint,
@@ -191,6 +192,10 @@ REFUSALS: list[tuple[Refusal, str]] = [
     (
         OfferingsUnavailable(1, NOON + 3 * MINUTE, 1, "Unsupported"),
         "1 offering out: refused once with Unsupported; first back in 3m",
+    ),
+    (
+        ReservedExhausted(3, 8),
+        "reserved capacity is exhausted: all 8 places of 3 reservations are taken, and nothing else is permitted",
     ),
     (NoOffering(2, 0), "2 types would fit, none sold in the permitted zones and capacity types"),
     (
