@@ -1,4 +1,5 @@
-"""What a pool says of its GPUs' use and of labels that come later: our own annotations on a NodePool."""
+"""What a pool says of its GPUs' use, of labels that come later and of what a node costs besides its price: our own
+annotations on a NodePool."""
 
 from __future__ import annotations
 
@@ -7,14 +8,17 @@ from collections.abc import Mapping
 from decimal import Decimal
 
 from engine.model import labels
+from engine.model.money import FREE, UsdPerHour
 from engine.model.policy import Spare
 from engine.model.quantity import ACCELERATORS
 from engine.policy.fields import is_label_key
 from engine.policy.findings import ObjectFindings, did_you_mean
 
-CAPACITY_ANNOTATIONS = (labels.EXPECTED_LABELS, labels.MAX_GPU_WASTE, labels.HEADROOM)
+CAPACITY_ANNOTATIONS = (labels.EXPECTED_LABELS, labels.MAX_GPU_WASTE, labels.HEADROOM, labels.NODE_COST)
 
 _SHARE = re.compile(r"(\d{1,3}(?:\.\d{1,6})?)(%?)")
+_MONEY = re.compile(r"[0-9]{1,3}(\.[0-9]{1,6})?")
+_MOST_NODE_COST = UsdPerHour.parse(100)
 _SPARE = re.compile(r"([^=;,\s]+)=(\d{1,4})(;zone=each)?")
 _LABEL_VALUE = re.compile(r"([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?")
 _SHOWN_CHARACTERS = 80
@@ -32,6 +36,17 @@ def read_max_gpu_waste(annotations: Mapping[str, str], findings: ObjectFindings)
         _bad(labels.MAX_GPU_WASTE, message, 'write "0", "0.5" or "50%"', findings)
         return None
     return share
+
+
+def read_node_cost(annotations: Mapping[str, str], findings: ObjectFindings) -> UsdPerHour:
+    """Dollars an hour, 0 to 100, none where the pool does not say; what is wrong goes to ``findings``."""
+    text = annotations.get(labels.NODE_COST, "0").strip()
+    cost = UsdPerHour.parse(text) if _MONEY.fullmatch(text) else None
+    if cost is None or cost > _MOST_NODE_COST:
+        message = f"is {text[:_SHOWN_CHARACTERS]!r}; it is what each node costs an hour besides its price, up to 100"
+        _bad(labels.NODE_COST, message, 'write dollars an hour, such as "0.02"', findings)
+        return FREE
+    return cost
 
 
 def read_headroom(annotations: Mapping[str, str], findings: ObjectFindings) -> tuple[Spare, ...]:

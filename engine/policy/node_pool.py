@@ -19,6 +19,7 @@ from engine.policy.capacity_annotations import (
     read_expected_labels,
     read_headroom,
     read_max_gpu_waste,
+    read_node_cost,
 )
 from engine.policy.fields import is_label_key
 from engine.policy.findings import ObjectFindings, did_you_mean
@@ -89,6 +90,7 @@ def read_node_pool(findings: ObjectFindings, version: str, environment: Environm
         paused=bring_up.paused,
         expected_labels=read_expected_labels(part.metadata.annotations, node_labels, findings),
         max_gpu_waste=read_max_gpu_waste(part.metadata.annotations, findings),
+        node_cost=read_node_cost(part.metadata.annotations, findings),
         headroom=read_headroom(part.metadata.annotations, findings),
         field_positions=dict(_positions(part, findings)),
     )

@@ -9,6 +9,7 @@ import pytest
 
 from engine.model import labels
 from engine.model.diagnostic import Diagnostic
+from engine.model.money import UsdPerHour
 from engine.model.policy import NodePool, Spare
 from engine.policy.lint import lint
 from tests.builders import catalog
@@ -45,6 +46,17 @@ def test_a_pool_that_says_nothing_takes_any_waste_and_keeps_no_headroom() -> Non
 @pytest.mark.parametrize("written", ["half", "1.5", "101%", "-1", "50", "1e-1", ""])
 def test_what_is_no_share_is_refused(written: str) -> None:
     assert "share of a new node" in refused(labels.MAX_GPU_WASTE, written).message
+
+
+@pytest.mark.parametrize(("written", "micros"), [("0.02", 20_000), ("0", 0), (" 100 ", 100_000_000)])
+def test_what_a_node_costs_besides_its_price_is_dollars_an_hour(written: str, micros: int) -> None:
+    assert pool_with(labels.NODE_COST, written).node_cost == UsdPerHour(micros)
+    assert policy_of(POOL, CLASS).node_pools[0].node_cost == UsdPerHour(0)
+
+
+@pytest.mark.parametrize("written", ["-1", "$0.02", "2 cents", "100.01", "1e1", "NaN", "0.1234567", "0.02\u0663", ""])
+def test_what_is_no_cost_of_a_node_is_refused(written: str) -> None:
+    assert "costs an hour besides its price" in refused(labels.NODE_COST, written).message
 
 
 @pytest.mark.parametrize(
