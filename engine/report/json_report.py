@@ -18,6 +18,7 @@ from engine.model.snapshot import Snapshot
 from engine.model.stay import StayReason
 from engine.report.cluster_notes import pause_of
 from engine.report.doctor_report import Finding
+from engine.report.idle_reservations import idle_words
 from engine.report.milestones import Expected, expectations, steps
 from engine.report.plan_report import plan_line
 from engine.report.plan_rules import verdict_words
@@ -84,6 +85,7 @@ def plan_json(plan: Plan, recorded_at: datetime | None = None) -> str:
             ],
             "limits": [{**to_plain(use), "unit": limit_unit(use)} for use in plan.limits],
             "verdicts": [{**to_plain(each), "words": verdict_words(each)} for each in plan.verdicts],
+            "idle_reservations": [{**to_plain(each), "words": idle_words(each)} for each in plan.idle_reservations],
             "paused": plan.paused,
             "nominations": [{"pod": str(each.pod), "node": each.node} for each in plan.nominations],
             "binding_differences": [
@@ -183,6 +185,7 @@ def _launch(launch: Launch) -> dict[str, Any]:
         "instance_type": claim.inputs.instance_type,
         "zone": claim.inputs.zone,
         "capacity_type": claim.inputs.capacity_type,
+        "capacity_reservation": claim.inputs.capacity_reservation_id,
         "usd_per_hour": _dollars(claim.usd_per_hour),
         "reason": launch.reason.value,
         "pods": [str(pod) for pod in launch.pods],

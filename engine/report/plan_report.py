@@ -14,6 +14,7 @@ from engine.model.plan import Plan, RemovalPhase
 from engine.model.policy import Policy
 from engine.model.snapshot import Snapshot
 from engine.report.cluster_notes import karpenter_notes, paused_notes
+from engine.report.idle_reservations import idle_section
 from engine.report.plan_changes import kept_section, launches_section, removals_section
 from engine.report.plan_gaps import (
     bindings_section,
@@ -50,6 +51,7 @@ def render_plan(
         rules_section(plan),
         bindings_section(plan, details=details),
         limits_section(plan),
+        idle_section(plan),
     ]
     lines: list[RenderableType] = [_header(plan, snapshot, policy, catalog, read_at, details=details)]
     lines += [*paused_notes(snapshot, plan), *karpenter_notes(snapshot)]
