@@ -67,7 +67,9 @@ class Launching:
             requests = of_shape[shape].requests
             needed = needed + Resources({resource: amount * count for resource, amount in requests.items()})
         first, *others = [self._market.kinds(pod_class) for pod_class in of_shape.values()]
-        return (kind for kind in first if needed.fits_in(kind.room) and all(kind in kinds for kinds in others))
+        return (
+            kind for make, kind in first.items() if needed.fits_in(kind.room) and all(make in kinds for kinds in others)
+        )
 
 
 def _order(launch: NewNode) -> tuple[object, ...]:

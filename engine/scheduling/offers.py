@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
 from itertools import product
 
 from attrs import evolve, field, frozen
@@ -39,6 +40,10 @@ _Content = tuple[
     tuple[str, ...],
     frozenset[HostPort],
 ]
+
+
+# What a node of a kind is, whatever options it may be made from.
+Make = tuple[object, ...]
 
 
 @frozen(eq=False)
@@ -94,6 +99,22 @@ class Kind:
     @most.default
     def _places_of_the_reservation(self) -> int | None:
         return self.options[0].available
+
+    @cached_property
+    def make(self) -> Make:
+        """The same for kinds of two classes that differ in nothing but the options that each class may have."""
+        return (
+            self.pool,
+            *self.type_at,
+            self.reservation,
+            self.usd_per_hour,
+            self.capacity,
+            self.room,
+            self.overhead,
+            self.added_labels,
+            self.probes,
+            self.daemon_ports,
+        )
 
     @property
     def type_at(self) -> TypeAt:
@@ -346,7 +367,7 @@ class Market:
         # By what decides of a class, so that classes which only their neighbours tell apart are asked about once.
         self._offers: dict[Shape, tuple[Offer, ...]] = {}
         self._rungs: dict[Shape, tuple[Rung, ...]] = {}
-        self._kinds: dict[Shape, Mapping[Kind, None]] = {}
+        self._kinds: dict[Shape, Mapping[Make, Kind]] = {}
         self._labels: dict[Shape, tuple[Mapping[str, str], ...]] = {}
         self._by_offering: dict[Shape, Mapping[OfferingName, Offer]] = {}
 
@@ -385,13 +406,13 @@ class Market:
             self._rungs[shape] = tuple(tuple(grouped[key]) for key in sorted(grouped))
         return self._rungs[shape]
 
-    def kinds(self, pod_class: PodClass) -> Mapping[Kind, None]:
-        """Those that can be bought for the class now, the cheapest first."""
+    def kinds(self, pod_class: PodClass) -> Mapping[Make, Kind]:
+        """Those that can be bought for the class now by what they make, the cheapest first."""
         shape = pod_class.shape
         if shape not in self._kinds:
             open_to = [offer for offer in self.offers(pod_class) if offer.options]
             open_to.sort(key=lambda offer: (offer.kind.cost.micros, offer.kind.order))
-            self._kinds[shape] = dict.fromkeys(offer.kind for offer in open_to)
+            self._kinds[shape] = {offer.kind.make: offer.kind for offer in open_to}
         return self._kinds[shape]
 
     def kinds_without_pods(self, pool: str) -> Iterable[Kind]:

@@ -12,7 +12,7 @@ from engine.model.pod import PodKey
 from engine.model.quantity import Resources
 from engine.scheduling.groups import PodClass
 from engine.scheduling.limits import LimitRow
-from engine.scheduling.offers import Kind, Rung
+from engine.scheduling.offers import Kind, Make, Rung
 from engine.scheduling.packing.pack import DEFAULT_STEPS, pack
 from engine.scheduling.packing.problem import NodeKind, PackClass, Packing, PackingProblem
 from engine.scheduling.problem import NodeOption
@@ -134,22 +134,24 @@ class _Question:
         self._rows, self._rooms, self._standing = rows, rooms, standing
         self._alike = _grouped(wishes, standing)
         self._resources = sorted({name for each in self._alike for name in each.wishes[0].pod_class.requests})
-        self._copies: dict[Kind, list[_Copy]] = {}
+        self._copies: dict[Make, list[_Copy]] = {}
         self._kinds: list[_Copy] = []
         self._lay_out()
 
     def _lay_out(self) -> None:
-        """Each kind once, or once for each set of options that the same wishes may have."""
-        asked: dict[Kind, dict[_Asked, tuple[NodeOption, ...]]] = {}
+        """Each make of node once, or once for each set of options that the same wishes may have."""
+        asked: dict[Make, dict[_Asked, tuple[NodeOption, ...]]] = {}
+        kinds: dict[Make, Kind] = {}
         for rung, pin in dict.fromkeys((each.wishes[0].rung, each.wishes[0].pin) for each in self._alike):
             for offer in rung:
-                asked.setdefault(offer.kind, {})[id(offer.options), pin] = offer.options
-        for kind in sorted(asked, key=lambda each: each.order):
+                kind = kinds.setdefault(offer.kind.make, offer.kind)
+                asked.setdefault(kind.make, {})[id(offer.options), pin] = offer.options
+        for make, kind in sorted(kinds.items(), key=lambda pair: pair[1].order):
             copies = []
-            for open_to, options in _by_who_may(kind, asked[kind]).items():
+            for open_to, options in _by_who_may(kind, asked[make]).items():
                 copies.append(_Copy(kind, options, open_to, len(self._kinds)))
                 self._kinds.append(copies[-1])
-            self._copies[kind] = copies
+            self._copies[make] = copies
 
     def problem(self) -> PackingProblem:
         homes: dict[tuple[int, Pin], frozenset[int]] = {}
@@ -193,7 +195,7 @@ class _Question:
 
     def _homes(self, wish: Wish) -> Iterator[int]:
         for offer in wish.rung:
-            for copy in self._copies[offer.kind]:
+            for copy in self._copies[offer.kind.make]:
                 if (id(offer.options), wish.pin) in copy.asked:
                     yield copy.index
 
@@ -246,8 +248,9 @@ def _by_who_may(
         if not only[1]:
             return {frozenset(asked): options}
     among = {each: {id(option) for option in options} for each, options in asked.items()}
+    every = {id(option): option for options in asked.values() for option in options}
     groups: dict[frozenset[_Asked], list[NodeOption]] = {}
-    for option in kind.buyable:
+    for option in sorted(every.values(), key=lambda each: each.offering.key):
         may = frozenset(each for each, ids in among.items() if id(option) in ids and _meets(option, kind, each[1]))
         if may:
             groups.setdefault(may, []).append(option)
