@@ -4,7 +4,10 @@ VENV := .venv
 SITE = $(wildcard $(VENV)/lib/python3*/site-packages)
 # What every command imports. Compiled once here, since some machines are told never to write bytecode at import.
 IMPORTED = attr attrs cattrs pydantic pydantic_core typer rich pygments yaml boto3 botocore urllib3 grpc google pulumi \
-  moto/core moto/ec2 moto/iam moto/ssm moto/utilities moto/moto_server werkzeug jinja2
+  moto/core moto/ec2 moto/iam moto/ssm moto/utilities moto/moto_server werkzeug jinja2 \
+  numba llvmlite numpy highspy
+# The search of packing, compiled to machine code and kept on disk, so that no first plan waits for it.
+COMPILE_SEARCH = -c 'from engine.scheduling.packing.compiled import compile_ahead; compile_ahead()'
 PYTHON ?= python3
 # A sandbox is not asked about: it costs nothing and touches nothing. Any other environment is.
 YES = $(if $(filter sandbox sandbox-%,$(ENV)),--yes)
@@ -35,12 +38,14 @@ $(VENV)/.synced: $(VENV)/bin/uv requirements.lock pyproject.toml
 	@test ! -e $(VENV)/.synced-dev || $(VENV)/bin/uv pip sync --quiet --require-hashes requirements-dev.lock
 	@$(VENV)/bin/uv pip install --quiet --no-deps --no-build-isolation --editable .
 	@$(VENV)/bin/python -m compileall -q -j 0 engine $(addprefix $(SITE)/,$(IMPORTED))
+	@$(VENV)/bin/python $(COMPILE_SEARCH)
 	@touch $@
 
 $(VENV)/.synced-dev: $(VENV)/bin/uv requirements-dev.lock pyproject.toml
 	@$(VENV)/bin/uv pip sync --quiet --require-hashes requirements-dev.lock
 	@$(VENV)/bin/uv pip install --quiet --no-deps --no-build-isolation --editable .
 	@$(VENV)/bin/python -m compileall -q -j 0 engine $(addprefix $(SITE)/,$(IMPORTED))
+	@$(VENV)/bin/python $(COMPILE_SEARCH)
 	@touch $(VENV)/.synced $@
 
 # What has a number to reach is measured, not tested. Run these on a quiet machine.

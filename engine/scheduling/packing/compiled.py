@@ -6,6 +6,8 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any
 
+import numpy as np
+
 from engine.scheduling.packing import search
 
 
@@ -20,6 +22,13 @@ def compiled(function: Callable[..., Any]) -> Any:
     import numba
 
     return numba.njit(cache=True)(function)
+
+
+def compile_ahead() -> None:
+    """Compiles what packing calls, if that is not on disk already, so that no first plan waits for it."""
+    requests, values, counts = np.ones((2, 1), np.int64), np.ones(2, np.int64), np.ones(2, np.int64)
+    room = np.full(1, 2, np.int64)
+    best_load(requests, values, counts, room, weighing(requests, values, room, 1), 0, 10)
 
 
 def best_load(*asked: Any) -> tuple[int, int, search.Ints, int]:
