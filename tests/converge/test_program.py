@@ -19,6 +19,7 @@ from engine.model import labels
 from engine.model.document import DesiredDocument
 from engine.model.environment import NetworkMode
 from engine.model.policy import BlockDevice
+from engine.model.reservation import OpenReservations, ReservationKind
 from tests.converge.documents import ROLE, TEMPLATE, ZONES, claim, document, environment, foundation, template
 from tests.converge.programs import Registered, registered_by
 
@@ -133,6 +134,30 @@ def test_a_claim_on_a_network_that_exists_takes_its_own_ids_and_options() -> Non
     assert (inputs["associatePublicIpAddress"], inputs["monitoring"]) == (False, True)
     target = inputs["capacityReservationSpecification"]["capacityReservationTarget"]
     assert target == {"capacityReservationId": "cr-1"}
+
+
+def test_a_claim_in_a_capacity_block_is_of_its_market_and_aims_at_it() -> None:
+    one = claim("gpu-1", capacity_reservation_id="cr-1", capacity_reservation_kind=ReservationKind.CAPACITY_BLOCK)
+    inputs = declared(document(one))[NAMES.claim(one)].inputs
+    assert inputs["instanceMarketOptions"] == {"marketType": "capacity-block"}
+    assert inputs["capacityReservationSpecification"] == {
+        "capacityReservationTarget": {"capacityReservationId": "cr-1"}
+    }
+
+
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        (OpenReservations.LEAVE, {"capacityReservationPreference": "none"}),
+        (OpenReservations.USE, {"capacityReservationPreference": "open"}),
+        (None, None),
+    ],
+)
+def test_a_claim_tells_ec2_what_to_do_with_open_reservations_if_it_says_so(
+    said: OpenReservations | None, told: object
+) -> None:
+    one = claim("gpu-1", open_reservations=said)
+    assert declared(document(one))[NAMES.claim(one)].inputs.get("capacityReservationSpecification") == told
 
 
 def test_launches_have_a_provider_of_their_own_that_hardly_retries() -> None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
+import pytest
 from attrs import evolve
 
 from engine.model import labels as keys
@@ -12,8 +15,10 @@ from engine.model.ledger import Ledger, Unavailable
 from engine.model.money import UsdPerHour
 from engine.model.plan import Plan
 from engine.model.policy import NodePool
-from engine.model.refusal import OfferingsUnavailable, Refusal
+from engine.model.refusal import OfferingsUnavailable, Refusal, ReservedExhausted
+from engine.model.reservation import MatchCriteria, OpenReservations, WhyIdle
 from engine.model.rule import Expression, RequirementRule
+from engine.report.idle_reservations import idle_words
 from tests.builders import (
     G5_2XLARGE,
     G5_12XLARGE,
@@ -28,6 +33,7 @@ from tests.builders import (
     requirement,
     usd,
 )
+from tests.decide.reserving import SELECTING, ReservingWorld, block, unselected
 from tests.decide.world import World, policy
 
 
@@ -161,3 +167,55 @@ def test_the_weights_of_pools_ladder_spot_and_on_demand_at_any_price() -> None:
     spot = node_pool("s", weight=100, requirements=[requirement(keys.CAPACITY_TYPE, "In", keys.SPOT)])
     on_demand = node_pool("o", weight=10, requirements=[requirement(keys.CAPACITY_TYPE, "In", keys.ON_DEMAND)])
     assert _bought(spot, on_demand, sold=_sold("1.0", "1.2")) == (keys.SPOT, usd("1.2"))
+
+
+# --- 23: several capacity blocks
+
+
+def test_several_capacity_blocks_are_filled_one_after_the_other_to_the_last_place() -> None:
+    """Case 23."""
+    blocks = [block("cr-1", 4), block("cr-2", 2), block("cr-3", 2)]
+    pods = [pod(f"train-{index}", gpu=8) for index in range(8)]
+    only = node_pool(requirements=[requirement(keys.CAPACITY_TYPE, "In", keys.RESERVED)])
+    one = ReservingWorld(policy(only, node_classes=(SELECTING,)), pods, blocks)
+    plan = one.turn()
+    assert Counter(each.claim.inputs.capacity_reservation_id for each in plan.launches) == {
+        "cr-1": 4,
+        "cr-2": 2,
+        "cr-3": 2,
+    }
+    assert len(one.running()) == 8, "EC2 refused none"
+    ninth = pod("train-9", gpu=8)
+    one.pods[ninth.key] = ninth
+    then = one.turn()
+    assert then.launches == ()
+    assert _refusals(then) == [ReservedExhausted(reservations=3, slots=8)]
+
+
+def test_what_no_capacity_block_has_a_place_for_is_bought_on_demand_where_permitted() -> None:
+    """Case 23."""
+    blocks = [block("cr-1", 4), block("cr-2", 2), block("cr-3", 2)]
+    pods = [pod(f"train-{index}", gpu=8) for index in range(9)]
+    either = node_pool(requirements=[requirement(keys.CAPACITY_TYPE, "In", keys.RESERVED, keys.ON_DEMAND)])
+    stack = environment(caps=Caps(launches=100, added_usd_per_hour=UsdPerHour(10**12)))
+    plan = ReservingWorld(policy(either, node_classes=(SELECTING,)), pods, blocks, stack=stack).decide()
+    assert Counter(each.claim.inputs.capacity_type for each in plan.launches) == {keys.RESERVED: 8, keys.ON_DEMAND: 1}
+
+
+# --- 27: an open reservation that nobody selects
+
+
+@pytest.mark.parametrize(("said", "used_by"), [(OpenReservations.LEAVE, ()), (OpenReservations.USE, ("gpu",))])
+def test_an_open_reservation_that_no_class_selects_is_told_with_the_pools_choice(
+    said: OpenReservations, used_by: tuple[str, ...]
+) -> None:
+    """Case 27."""
+    on_demand = node_pool(requirements=[requirement(keys.CAPACITY_TYPE, "In", keys.ON_DEMAND)], open_reservations=said)
+    idle = unselected("cr-1", 5, "g5.xlarge", MatchCriteria.OPEN)
+    plan = ReservingWorld(policy(on_demand), [pod("one", gpu=1)], [idle]).decide()
+    (told,) = plan.idle_reservations
+    assert (told.unused, told.why, told.node_pools) == (5, WhyIdle.NO_CLASS_SELECTS_IT, ("gpu",))
+    assert told.used_by == used_by
+    assert f"pool gpu: nodewright.dev/open-reservations {said.value}" in idle_words(told)
+    (launch,) = plan.launches
+    assert launch.claim.inputs.open_reservations is said
