@@ -95,9 +95,14 @@ class NewNodes:
     def _place_for_one(
         self, pod_class: PodClass, pods: int, world: World
     ) -> tuple[Offer, tuple[NodeOption, ...]] | None:
-        """The best offer, and its options, where the class may have a new node."""
+        """The best offer, and its options, where the class may have a new node.
+
+        Of pods that stay together the first one's node is the only one, so it has room for as many as may be.
+        """
         offers = [offer for offer in self._market.offers(pod_class) if offer.options]
         ranked = self._ranked(offers, pod_class, pods, world.counts)
+        if pod_class.coupling is not None and pod_class.coupling.stays_on_one_node:
+            ranked.sort(key=lambda each: -min(each.pods_per_node, pods))
         for offer in ranked:
             if not self._headroom.nodes_within_caps(offer.usd_per_hour):
                 return None

@@ -32,6 +32,7 @@ from tests.builders import (
     toleration,
     usd,
 )
+from tests.scheduling.tied_pods import term, tied
 
 TEAM = "example.com/team"
 DEAR = {**PRICES, "g5.12xlarge": "3.5"}
@@ -47,6 +48,13 @@ def planned(pods: Iterable[Pod], *pools: PoolState, **more: object) -> Solution:
 
 def types_of(solution: Solution) -> dict[str, int]:
     return dict(Counter(node.option.instance_type.name for node in solution.new_nodes))
+
+
+def test_pods_that_stay_on_one_node_get_one_that_holds_all_of_them_however_cheap_smaller_ones_are() -> None:
+    together = [tied(f"pod-{number}", cpu="2", memory="13Gi", gpu=1, near=[term(keys.HOSTNAME)]) for number in range(3)]
+    solution = planned(together, pool_state())
+    assert types_of(solution) == {"g5.12xlarge": 1}
+    assert solution.unplaced == ()
 
 
 @pytest.mark.parametrize(

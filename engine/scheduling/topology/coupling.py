@@ -55,6 +55,11 @@ class Coupling:
         return not (self.spreads or self.affinity or self.bars or self.ports)
 
     @property
+    def stays_on_one_node(self) -> bool:
+        """Whether all of its pods go where the first one is."""
+        return any(key == HOST and counter in self.adds for counter, key in self.affinity)
+
+    @property
     def minds_hosts(self) -> bool:
         """Whether it matters who else is on its very node."""
         ruled = (*self.affinity, *self.bars, *((rule.counter, rule.key) for rule in self.spreads))
