@@ -132,3 +132,30 @@ def test_a_registered_node_that_lacks_nothing_is_left_alone() -> None:
         labels={**CAME.labels, **ONE.labels, keys.REGISTERED: "true", keys.INITIALIZED: "true"},
     )
     assert registrations(*looked(whole)) == ()
+
+
+def test_the_node_of_the_most_urgent_pod_is_opened_first() -> None:
+    """kube-scheduler keeps no room for pods of lower priority than the one that it looks at."""
+    claims = [claim(f"gpu-{number}", pool=POOL) for number in (1, 2)]
+    nodes = [node(f"n-{number}", instance_id=f"i-{number}", taints=CAME.taints, created=NOON) for number in (1, 2)]
+    pods = [
+        pod(f"wanted-{number}", gpu=1, tolerations=[ANYTHING], priority=priority)
+        for number, priority in ((1, -10), (2, 0))
+    ]
+    ledger = Ledger(
+        instance_ids={each.name: f"i-{number}" for number, each in enumerate(claims, 1)},
+        planned={f"default/wanted-{number}": f"gpu-{number}" for number in (1, 2)},
+        milestones={each.name: Milestones(asked_at=NOON, launched_at=NOON) for each in claims},
+    )
+    instances = tuple(evolve(instance(), id=f"i-{number}", claim=f"gpu-{number}") for number in (1, 2))
+    seen = snapshot(
+        pods=pods,
+        nodes=nodes,
+        document=document(*claims),
+        ledger=ledger,
+        taken_at=NOON + minutes(1),
+        cloud=CloudFacts(instances=instances),
+    )
+    found = chores_of(decide(seen, policy(POOL), catalog(), environment()), seen)
+    assert [(each.pod.name, each.node) for each in found.nominations] == [("wanted-1", "n-1"), ("wanted-2", "n-2")]
+    assert [each.node for each in found.registrations] == ["n-2", "n-1"]
