@@ -80,6 +80,8 @@ INSTANCE_LABELS = frozenset(
         INSTANCE_CAPABILITY_FLEX,
     }
 )
+# Told by a reservation, and by no catalog.
+OF_RESERVATIONS = frozenset({CAPACITY_RESERVATION_ID, CAPACITY_RESERVATION_TYPE})
 # Karpenter's well-known keys: a requirement may name them although no pool defines them.
 WELL_KNOWN = INSTANCE_LABELS | {
     ARCH,
@@ -90,8 +92,7 @@ WELL_KNOWN = INSTANCE_LABELS | {
     ZONE_ID,
     CAPACITY_TYPE,
     NODE_POOL,
-    CAPACITY_RESERVATION_ID,
-    CAPACITY_RESERVATION_TYPE,
+    *OF_RESERVATIONS,
 }
 
 UNREGISTERED_TAINT = "karpenter.sh/unregistered"

@@ -13,7 +13,7 @@ from engine.model.policy import NodePool, Policy
 from engine.model.quantity import ACCELERATORS, CPU, MEMORY, NODES, format_amount
 from engine.policy.budget_holes import holes
 from engine.policy.findings import closest
-from engine.policy.permitted import PoolView, Sold, pool_view, sold_in
+from engine.policy.permitted import PoolView, Sold, as_reserved, pool_view, sold_in
 
 _WORD = re.compile(r"[-_.]")
 _GPU_NAMES = (labels.INSTANCE_GPU_NAME, labels.INSTANCE_ACCELERATOR_NAME)
@@ -23,8 +23,18 @@ _FEW = 3
 def lint(policy: Policy, catalog: Catalog) -> tuple[Diagnostic, ...]:
     """Warnings, in file order, about what the catalog shows to be impossible, untrue or open to everybody."""
     sold = sold_in(catalog)
-    found = [finding for pool in policy.node_pools for finding in _lint_pool(pool_view(pool, sold), catalog)]
+    reserved = (*sold, *as_reserved(sold))
+    found = [
+        finding
+        for pool in policy.node_pools
+        for finding in _lint_pool(pool_view(pool, reserved if _may_reserve(pool, policy) else sold), catalog)
+    ]
     return tuple(sorted(set(found), key=lambda finding: finding.sort_key))
+
+
+def _may_reserve(pool: NodePool, policy: Policy) -> bool:
+    node_class = policy.node_class(pool.node_class)
+    return node_class is not None and bool(node_class.capacity_reservation_selector_terms)
 
 
 def _lint_pool(view: PoolView, catalog: Catalog) -> Iterator[Diagnostic]:
@@ -63,7 +73,7 @@ def _nothing_matches(view: PoolView, catalog: Catalog) -> Diagnostic:
 
 def _values_that_never_match(view: PoolView, catalog: Catalog) -> Iterator[Diagnostic]:
     for index, requirement in enumerate(view.pool.requirements):
-        if requirement.operator is not Operator.IN or requirement.key not in labels.WELL_KNOWN:
+        if requirement.operator is not Operator.IN or requirement.key not in labels.WELL_KNOWN - labels.OF_RESERVATIONS:
             continue
         possible = {sold.labels.get(requirement.key) for sold in view.permitted_but_for(index)}
         for value in requirement.values:

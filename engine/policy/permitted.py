@@ -58,6 +58,15 @@ def sold_in(catalog: Catalog) -> tuple[Sold, ...]:
     )
 
 
+def as_reserved(sold: tuple[Sold, ...]) -> tuple[Sold, ...]:
+    """What is sold on demand, as reserved capacity: which of it there is, no catalog tells."""
+    return tuple(
+        Sold(each.instance_type, {**each.labels, labels.CAPACITY_TYPE: labels.RESERVED}, each.usd_per_hour)
+        for each in sold
+        if each.labels[labels.CAPACITY_TYPE] == labels.ON_DEMAND
+    )
+
+
 def pool_view(pool: NodePool, sold: tuple[Sold, ...]) -> PoolView:
     """The pool's view of what is sold. Requirements on labels that the pool itself defines are not looked at."""
     requirements = [(index, each) for index, each in enumerate(pool.requirements) if _is_of_types(each)]
@@ -68,4 +77,4 @@ def pool_view(pool: NodePool, sold: tuple[Sold, ...]) -> PoolView:
 
 
 def _is_of_types(requirement: Requirement) -> bool:
-    return requirement.key in labels.WELL_KNOWN
+    return requirement.key in labels.WELL_KNOWN - labels.OF_RESERVATIONS

@@ -5,14 +5,20 @@ from __future__ import annotations
 import pytest
 
 from engine.model.diagnostic import Severity
+from engine.model.money import FREE
 from engine.model.reservation import CapacityReservation, MatchCriteria, OpenReservations, ReservationTerm
-from tests.policy.texts import CLASS, POOL, class_of, edited, findings_of, policy_of
+from engine.policy.lint import lint
+from engine.policy.rules.types_at import sold_types
+from tests import builders
+from tests.policy.texts import CLASS, POOL, class_of, edited, findings_of, policy_of, rules
 
 TERMS = """\
   capacityReservationSelectorTerms:
     - id: cr-0123456789abcdef0
     - {tags: {team: search, stage: "*"}, ownerID: "123456789012", instanceMatchCriteria: targeted}
   role:"""
+G6 = builders.instance_type("g6.xlarge", vcpus=4, memory_gib=16, accelerators={"nvidia.com/gpu": 1}, gpu_name="l4")
+SOLD = builders.catalog([builders.G5_XLARGE, G6], prices={**builders.PRICES, "g6.xlarge": "0.8"})
 BLOCK = CapacityReservation(
     "cr-1", "p5.4xlarge", "us-east-1a", 4, 4, tags={"team": "search", "stage": "a"}, owner_id="123456789012"
 )
@@ -90,3 +96,22 @@ def test_another_word_on_open_reservations_is_an_error() -> None:
 def test_a_pool_may_require_a_reservation_of_its_nodes(key: str) -> None:
     required = f"- key: karpenter.k8s.aws/{key}\n          operator: Exists\n        - key: karpenter.sh/capacity-type"
     assert findings_of(edited(POOL, "- key: karpenter.sh/capacity-type", required).text, CLASS) == ()
+
+
+def test_a_pool_of_reserved_capacity_alone_is_no_contradiction() -> None:
+    text = edited(POOL, "values: [spot, on-demand]", "values: [reserved]").text
+    told = rules(lint(policy_of(text, with_terms("[{id: cr-1}]")), SOLD))
+    assert not {"nothing-matches", "value-never-matches", "no-price"} & set(told)
+
+
+def test_a_reservation_that_a_pool_names_is_not_looked_for_in_the_catalog() -> None:
+    key = "karpenter.k8s.aws/capacity-reservation-id"
+    named = f"- key: {key}\n          operator: In\n          values: [cr-1]\n        - key: karpenter.sh/capacity-type"
+    text = edited(POOL, "- key: karpenter.sh/capacity-type", named).text
+    told = rules(lint(policy_of(text, with_terms("[{id: cr-1}]")), SOLD))
+    assert not {"nothing-matches", "value-never-matches"} & set(told)
+
+
+def test_requirement_rules_are_asked_about_reserved_types_at_no_price() -> None:
+    sold = sold_types(builders.catalog(capacity_types=["on-demand"]))[("p5.48xlarge", "reserved")]
+    assert (sold.usd_per_hour, sold.zones) == (FREE, tuple(builders.ZONES))

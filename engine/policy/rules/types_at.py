@@ -6,8 +6,9 @@ from collections.abc import Mapping
 
 from attrs import frozen
 
+from engine.model import labels as keys
 from engine.model.catalog import Catalog, InstanceType
-from engine.model.money import UsdPerHour
+from engine.model.money import FREE, UsdPerHour
 from engine.policy.facts.values import Facts, instance_type_facts
 from engine.policy.rules.ruling import TypeAt
 
@@ -27,12 +28,17 @@ class SoldType:
 
 
 def sold_types(catalog: Catalog) -> Mapping[TypeAt, SoldType]:
-    """All that has a price somewhere, in the order of names. What has none is never bought, so no rule is asked."""
+    """All that has a price somewhere, in the order of names. What has none is never bought, so no rule is asked.
+
+    Any type may be reserved, wherever it is sold: a launch there costs nothing more.
+    """
     kinds = {kind.name: kind for kind in catalog.instance_types}
     prices: dict[TypeAt, dict[str, UsdPerHour]] = {}
     for each in catalog.offerings:
-        if each.usd_per_hour is not None and each.instance_type in kinds:
-            prices.setdefault((each.instance_type, each.capacity_type), {})[each.zone] = each.usd_per_hour
+        if each.instance_type in kinds:
+            prices.setdefault((each.instance_type, keys.RESERVED), {})[each.zone] = FREE
+            if each.usd_per_hour is not None:
+                prices.setdefault((each.instance_type, each.capacity_type), {})[each.zone] = each.usd_per_hour
     return {
         type_at: SoldType(
             kind=kinds[type_at[0]],
