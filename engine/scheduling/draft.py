@@ -45,6 +45,7 @@ class Draft:
         self.headroom = Headroom(pools, caps, ceilings)
         self.new_nodes = NewNodes(market, self.headroom, first_member)
         self.world = there.copy()
+        self.world.values_left = self.new_nodes.values_left
         self.lower_bound_micros = 0
         self._left: dict[PodClass, Sequence[PodKey]] = {}
         # The nodes of a static pool come whether pods want them or not, so pods may as well have them.
@@ -89,23 +90,43 @@ class Draft:
             self._left[pod_class] = pod_class.pods
             if fills_first or is_tied(pod_class):
                 self._fill(pod_class, pod_class.pods)
+        apart = [each for each in self._parts(classes) if each] if fills_first else [classes]
         rung = 0
-        while True:
-            wishes, rooms = self._wishes(classes, rung)
-            if not fills_first and not rung:
-                wishes += self._without_new_nodes(classes)
-            if not wishes:
-                break
-            self._buy(wishes, rooms, self._standing_for(wishes) if not fills_first else ())
-            for pod_class in dict.fromkeys(wish.pod_class for wish in wishes):
-                if self._left[pod_class]:
-                    self._fill(pod_class, self._left[pod_class])
+        while any(self._left[each] and rung < len(self._market.rungs(each)) for each in classes) or not rung:
+            for part in apart:
+                self._buy_for(part, rung, with_standing=not fills_first)
             rung += 1
         for pod_class in classes:
             if is_tied(pod_class):
                 # Where others have gone by now may open what was closed to it.
                 self._fill(pod_class, self._left[pod_class])
             self._open(pod_class)
+
+    def _parts(self, classes: Sequence[PodClass]) -> tuple[Sequence[PodClass], Sequence[PodClass]]:
+        """Those that ask for accelerators, with all who could share a new node with them, and the others.
+
+        The first come first: the others may have what these leave, and buy nothing for that.
+        """
+        makes = {each.shape: self._market.kinds(each).keys() for each in classes}
+        asked_for = {make for each in classes if each.accelerators for make in makes[each.shape]}
+        apart = {shape: own for shape, own in makes.items() if asked_for.isdisjoint(own)}
+        while True:
+            shared = {make for shape, own in makes.items() if shape not in apart for make in own}
+            still = {shape: own for shape, own in apart.items() if shared.isdisjoint(own)}
+            if len(still) == len(apart):
+                break
+            apart = still
+        first = [each for each in classes if each.accelerators or each.shape not in apart]
+        return first, [each for each in classes if not each.accelerators and each.shape in apart]
+
+    def _buy_for(self, classes: Sequence[PodClass], rung: int, *, with_standing: bool) -> None:
+        wishes, rooms = self._wishes(classes, rung)
+        if with_standing and not rung:
+            wishes += self._without_new_nodes(classes)
+        if wishes:
+            self._buy(wishes, rooms, self._standing_for(wishes) if with_standing else ())
+            for pod_class, pods in self.unplaced.items():
+                self._fill(pod_class, pods)
 
     def _wishes(self, classes: Sequence[PodClass], rung: int) -> tuple[list[Wish], tuple[int, ...]]:
         """What is left of each class at its offers of that rung, and what an empty node has of pseudo-resources.
@@ -126,7 +147,10 @@ class Draft:
         for place, pod_class in enumerate(asking):
             if place not in on_hosts.too_tangled:
                 offers, takes = self._market.rungs(pod_class)[rung], on_hosts.takes[place]
-                wishes += wishes_by_domain(Wish(pod_class, self._left[pod_class], offers, takes=takes), foreseen)
+                if self.world.values_left is not None:
+                    offers = self.world.values_left.packable(pod_class, offers)
+                if offers:
+                    wishes += wishes_by_domain(Wish(pod_class, self._left[pod_class], offers, takes=takes), foreseen)
         return wishes, on_hosts.rooms
 
     def finish(self) -> None:

@@ -20,6 +20,7 @@ from engine.scheduling.packed import Standing
 from engine.scheduling.problem import NodeOption
 from engine.scheduling.requirements import canonical_labels
 from engine.scheduling.topology.topology import Topology
+from engine.scheduling.values_left import ValuesLeft
 
 _ALWAYS_RELEVANT = frozenset((keys.NODE_POOL, keys.INSTANCE_TYPE, keys.CAPACITY_TYPE, keys.ZONE))
 
@@ -64,7 +65,8 @@ class World:
         """``relevant_keys`` are the labels that some pod asks for; nodes that differ in others only are alike.
 
         ``counts`` know the ceilings of groups of pods, ``topology`` what ties pods to each other, None where nothing
-        does; every node that joins and every pod that is put somewhere is told to them.
+        does; every node that joins and every pod that is put somewhere is told to them. So are ``values_left``, where a
+        draft sets them: some pool has minValues.
         """
         self._relevant = sorted(relevant_keys | _ALWAYS_RELEVANT)
         self._places: dict[tuple[object, ...], Place] = {}
@@ -76,6 +78,7 @@ class World:
         self.pods: dict[int, list[PodKey]] = {}
         self.counts = counts or Counts()
         self.topology = topology
+        self.values_left: ValuesLeft | None = None
 
     @property
     def size(self) -> int:
@@ -152,6 +155,8 @@ class World:
         if pod_class.shares and alike.place.in_flight:
             pool = alike.place.offering[0]
             count = self.counts.admitted(pod_class.shares, pool, member, pod_class.requests, count)
+        if self.values_left is not None:
+            count = self.values_left.admitted(pod_class, member, count)
         if count:
             self.put(pod_class, pods[:count], member)
         return pods[:count]
@@ -251,6 +256,8 @@ class World:
         """How many pods a node may take of a class, ``most`` at most. Ceilings have no say where nodes stand."""
         if self.topology is not None and pod_class.coupling is not None:
             most = self.topology.admitted(pod_class.coupling, member, most)
+        if self.values_left is not None:
+            most = self.values_left.admitted(pod_class, member, most)
         if not (most and pod_class.shares and place.in_flight):
             return most
         return self.counts.admitted(pod_class.shares, place.offering[0], member, pod_class.requests, most)
@@ -302,6 +309,8 @@ class World:
             self.counts.put(pod_class.shares, place.offering[0], member, pod_class.requests, len(pods))
         if self.topology is not None and pod_class.coupling is not None:
             self.topology.put(pod_class.coupling, member, len(pods))
+        if self.values_left is not None:
+            self.values_left.put(pod_class, member, len(pods))
         self._put(place, _less(alike.room, pod_class.requests, len(pods)), member, is_empty=False)
         self._count(place, False, 1)
 

@@ -19,6 +19,7 @@ from engine.scheduling.offers import Kind, Market, Offer, PoolOffers
 from engine.scheduling.packed import PackedNode
 from engine.scheduling.problem import NodeOption
 from engine.scheduling.requirements import canonical_labels
+from engine.scheduling.values_left import ValuesLeft
 
 
 @define(eq=False)
@@ -41,6 +42,8 @@ class NewNodes:
         self._headroom = headroom
         self._next_member = first_member
         self.opened: dict[int, Opened] = {}
+        insisting = [pool for pool in market.pools if pool.min_values]
+        self.values_left = ValuesLeft(insisting) if insisting else None
 
     def open_for(self, pod_class: PodClass, pods: Sequence[PodKey], world: World) -> Sequence[PodKey]:
         """Opens nodes for pods of one class and puts them there; returns those for which none may be opened."""
@@ -55,7 +58,7 @@ class NewNodes:
                 break
             best = ranked[0]
             admitted = _admitted(best.kind, pod_class, len(pods), world.counts)
-            each = min(best.pods_per_node, admitted)
+            each = min(self._pods_on(best, pod_class), admitted)
             within = min(self._within_limits(best.kind), affordable)
             count = min(admitted // each, _nodes_admitted(best.kind, pod_class, within, world.counts))
             for start in range(0, count * each, each):
@@ -150,10 +153,16 @@ class NewNodes:
         """Offers within limits and ceilings, the best for so many pods, or as many of them as may come, first."""
         within = [each for each in offers if self._within_limits(each.kind)]
         if not pod_class.shares:
-            return sorted(within, key=lambda each: each.cost(pods, each.pods_per_node))
+            return sorted(within, key=lambda each: each.cost(pods, self._pods_on(each, pod_class)))
         admitted = {each: _admitted(each.kind, pod_class, pods, counts) for each in within}
         within = [each for each in within if admitted[each] and _nodes_admitted(each.kind, pod_class, 1, counts)]
-        return sorted(within, key=lambda each: each.cost(admitted[each], each.pods_per_node))
+        return sorted(within, key=lambda each: each.cost(admitted[each], self._pods_on(each, pod_class)))
+
+    def _pods_on(self, offer: Offer, pod_class: PodClass) -> int:
+        """How many pods of the class a new node takes."""
+        if self.values_left is None:
+            return offer.pods_per_node
+        return self.values_left.on_new(pod_class, offer.kind.pool, offer.pods_per_node)
 
     def _within_limits(self, kind: Kind) -> int:
         return self._headroom.nodes_within_limits(
@@ -194,6 +203,8 @@ class NewNodes:
         world.counts.prices[opened.member] = opened.kind.usd_per_hour or FREE
         ports = pool.daemons.host_ports(labels) if world.topology is not None else ()
         world.add(place, opened.kind.room, opened.member, daemon_ports=ports)
+        if self.values_left is not None and not opened.for_base_capacity:
+            self.values_left.join(opened.member, pool.name)
         if pod_class is not None:
             world.put(pod_class, pods, opened.member)
 

@@ -276,15 +276,28 @@ class PoolOffers:
         """What the pool may launch when no pod says anything."""
         return self.permitted(_NO_DEMAND)
 
-    def too_few_values(self, kinds: Iterable[Kind]) -> tuple[str, int, frozenset[str]] | None:
-        """The first key of which these kinds show fewer values than the pool insists on, and the values."""
-        return None if self.state.pool.min_values_best_effort else next(self.lacking_values(kinds), None)
+    def too_few_values(
+        self, kinds: Iterable[Kind], *, bought_now: bool = False
+    ) -> tuple[str, int, frozenset[str]] | None:
+        """The first key of which these kinds show fewer values than the pool insists on, and the values.
 
-    def lacking_values(self, kinds: Iterable[Kind]) -> Iterator[tuple[str, int, frozenset[str]]]:
+        ``bought_now``: only what can be bought now is to show them.
+        """
+        if self.state.pool.min_values_best_effort:
+            return None
+        return next(self.lacking_values(kinds, bought_now=bought_now), None)
+
+    def lacking_values(
+        self, kinds: Iterable[Kind], *, bought_now: bool = False
+    ) -> Iterator[tuple[str, int, frozenset[str]]]:
         """Each key of which these kinds show fewer values than the pool's minValues ask, and the values."""
         if not self.min_values:
             return
-        shown = [{**option.labels_once_up, **dict(kind.added_labels)} for kind in kinds for option in kind.options]
+        shown = [
+            {**option.labels_once_up, **dict(kind.added_labels)}
+            for kind in kinds
+            for option in (kind.buyable if bought_now else kind.options)
+        ]
         for key, least in self.min_values.items():
             values = frozenset(labels[key] for labels in shown if key in labels)
             if len(values) < least:
@@ -456,7 +469,7 @@ def _makes_nodes_for(pod_class: PodClass, pool: PoolOffers) -> bool:
 def _offers_of(pool: PoolOffers, pod_class: PodClass) -> Iterator[tuple[int, Offer]]:
     """The pool's offers with how well their nodes are liked: a kind is parted where its options are liked unlike."""
     fitting = pool.fitting(pod_class)
-    if pool.too_few_values(kind for kind, _ in fitting) is not None:
+    if pool.too_few_values((kind for kind, _ in fitting), bought_now=True) is not None:
         return
     is_closed = pool.state.not_ready is not None
     on_demand: dict[str, list[Kind]] = {}

@@ -276,6 +276,9 @@ def _not_left(
 
     Where ties leave none, neither a later pass nor a higher limit would help; so limits and caps are asked after.
     """
+    if pool.too_few_values(fitting, bought_now=True) is not None:
+        # Enough to choose from would fit, and so much of it is out for now that the rest shows too few values.
+        return _no_offering(fitting)
     if ties is not None:
         left = ties.left(pod_class, fitting)
         if left.refusal is not None:

@@ -41,7 +41,7 @@ def _relaxed(pool: PoolOffers, classes: Iterable[PodClass]) -> tuple[RelaxedMinV
     """Of each key the fewest values that were left for any of the classes."""
     fewest: dict[str, RelaxedMinValues] = {}
     for pod_class in classes:
-        for key, least, values in pool.lacking_values(kind for kind, _ in pool.fitting(pod_class)):
+        for key, least, values in pool.lacking_values((kind for kind, _ in pool.fitting(pod_class)), bought_now=True):
             found = RelaxedMinValues(key, min_values=least, left=len(values))
             fewest[key] = min(fewest.get(key, found), found, key=lambda each: each.left)
     return tuple(fewest[key] for key in sorted(fewest))

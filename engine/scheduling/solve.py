@@ -5,7 +5,7 @@ Pure and deterministic: the order of the input changes nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence, Set
+from collections.abc import Callable, Iterable, Sequence, Set
 from itertools import groupby
 
 from attrs import evolve
@@ -19,7 +19,7 @@ from engine.scheduling.existing import World
 from engine.scheduling.groups import PodClass, by_name, on_terms, pod_classes, sharing
 from engine.scheduling.launching import Launching
 from engine.scheduling.offers import Market, PoolOffers
-from engine.scheduling.problem import ExistingNode, Problem, Solution
+from engine.scheduling.problem import ExistingNode, Problem, Reservation, Solution
 from engine.scheduling.refusals import base_refusal, refusals
 from engine.scheduling.requirements import canonical_labels
 from engine.scheduling.tie_refusals import TieRefusals
@@ -52,14 +52,25 @@ def solve(problem: Problem) -> Solution:
     for pod_class in every:
         if there.topology is not None and pod_class.coupling is not None:
             there.topology.offer(pod_class.coupling, market.labels(pod_class))
-    classes = _keep_reserved(problem, every, existing, there)
 
-    def draft() -> Draft:
-        return Draft(
-            market, problem.pools, problem.caps, problem.ceilings, there, neighbourhood, first_member=len(existing)
+    def best(reservations: Iterable[Reservation]) -> Draft:
+        world = there.copy()
+        classes = _keep_reserved(reservations, every, existing, world)
+        return _best(
+            classes,
+            lambda: Draft(
+                market, problem.pools, problem.caps, problem.ceilings, world, neighbourhood, first_member=len(existing)
+            ),
+            world,
         )
 
-    settled = _best(classes, draft, there)
+    settled = best(problem.reservations)
+    if settled.unplaced and len(problem.reservations) <= _FEW_NODES:
+        # Where pods are only expected, not waited for, may be the only place that others have.
+        held = [each for each in problem.reservations if each.holds_regardless_of_room]
+        settled = (
+            min(settled, best(held), key=lambda each: each.rank) if len(held) < len(problem.reservations) else settled
+        )
     return Solution(
         placements=_placements(existing, settled.world),
         new_nodes=Launching(market, every).new_nodes(settled),
@@ -117,16 +128,19 @@ def _world_of(
 
 
 def _keep_reserved(
-    problem: Problem, classes: Sequence[PodClass], existing: Sequence[ExistingNode], world: World
+    reservations: Iterable[Reservation],
+    classes: Sequence[PodClass],
+    existing: Sequence[ExistingNode],
+    world: World,
 ) -> Sequence[PodClass]:
     """Puts pods where they are expected already; the classes of those that are left.
 
     Those for whom others make room come first, of any class: what they leave is what the rest may have.
     """
-    if not problem.reservations:
-        return classes
     members = {(node.node, node.claim): member for member, node in enumerate(existing)}
-    reserved = {each.pod: each for each in problem.reservations if (each.node, each.claim) in members}
+    reserved = {each.pod: each for each in reservations if (each.node, each.claim) in members}
+    if not reserved:
+        return classes
     stayed: set[PodKey] = set()
     for holds in (True, False):
         expected: list[Load] = []

@@ -166,10 +166,9 @@ def resource_bound(part: Part, counts: Ints) -> int:
     """
     most = 0
     for resource in range(part.requests.shape[1]):
-        total = Fraction(0)
-        for place in np.flatnonzero(part.requests[:, resource] * counts).tolist():
-            kinds = np.flatnonzero(part.allowed[:, place]).tolist()
-            each = min(Fraction(int(part.prices[kind]), int(part.rooms[kind, resource])) for kind in kinds)
-            total += each * int(part.requests[place, resource]) * int(counts[place])
+        asked = part.requests[:, resource] * counts
+        total = sum(
+            (each * int(asked[places].sum()) for places, each in part.least_prices(resource)), start=Fraction(0)
+        )
         most = max(most, -int(-total // 1))
     return most

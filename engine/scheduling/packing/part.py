@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from fractions import Fraction
+from functools import cached_property
 
 import numpy as np
 from attrs import field, frozen
@@ -11,6 +13,8 @@ from engine.scheduling.packing.problem import NodeKind, PackClass, PackingProble
 from engine.scheduling.packing.search import Ints
 
 UNLIMITED = 2**62
+# Quotients in floating point are no further apart from the exact ones.
+_ROUGHLY = 1 + 1e-9
 # Pods of one class on a node, by the place of the class in its part.
 Load = tuple[int, ...]
 
@@ -41,6 +45,31 @@ class Part:
         asked = np.where(self.requests > 0, self.requests, 1)
         fits = np.where(self.requests > 0, self.rooms[:, None, :] // asked, UNLIMITED).min(axis=2)
         return np.where(self.allowed, fits, 0)
+
+    def least_prices(self, resource: int) -> Sequence[tuple[Ints, Fraction]]:
+        """What one unit of a resource costs where it is cheapest, in micro-dollars, for the classes, by place, that ask
+        for it; those that may go to the same kinds together."""
+        return self._least_prices[resource]
+
+    @cached_property
+    def _least_prices(self) -> tuple[tuple[tuple[Ints, Fraction], ...], ...]:
+        patterns, of_class = np.unique(self.allowed, axis=1, return_inverse=True)
+        found = []
+        for resource in range(self.requests.shape[1]):
+            asking = self.requests[:, resource] > 0
+            priced = []
+            for pattern in np.unique(of_class[asking]).tolist():
+                places = np.flatnonzero(asking & (of_class == pattern))
+                priced.append((places, self._least_price(resource, np.flatnonzero(patterns[:, pattern]))))
+            found.append(tuple(priced))
+        return tuple(found)
+
+    def _least_price(self, resource: int, kinds: Ints) -> Fraction:
+        rooms, prices = self.rooms[kinds, resource], self.prices[kinds]
+        with np.errstate(divide="ignore"):
+            about = np.where(rooms > 0, prices / rooms, np.inf)
+        near = np.flatnonzero(about <= about.min() * _ROUGHLY)
+        return min(Fraction(int(prices[each]), int(rooms[each])) for each in near.tolist())
 
 
 def parts_of(problem: PackingProblem) -> tuple[tuple[Part, ...], tuple[int, ...]]:
@@ -81,13 +110,12 @@ def _undominated(problem: PackingProblem, homes: _Homes) -> tuple[int, ...]:
         return place_of[kind], -len(guests[kind]), sorted(held[index] for index in guests[kind])
 
     ordered = sorted(guests, key=order)
+    bearing = _Bearing.of(problem.kinds[kind] for kind in ordered)
     kept: list[int] = []
-    for kind in ordered:
-        if not any(
-            _beats(problem.kinds[other], problem.kinds[kind]) and guests[other] >= guests[kind] for other in kept
-        ):
-            kept.append(kind)
-    return tuple(kept)
+    for place, kind in enumerate(ordered):
+        if not any(guests[ordered[other]] >= guests[kind] for other in bearing.beaten_by(place, kept)):
+            kept.append(place)
+    return tuple(ordered[place] for place in kept)
 
 
 def _guests(homes: _Homes) -> dict[int, frozenset[int]]:
@@ -104,13 +132,33 @@ def _content(kind: NodeKind) -> tuple[int, tuple[int, ...], tuple[int, ...], int
     return kind.micros_per_hour, tuple(-each for each in kind.room), kind.takes, -most
 
 
-def _beats(one: NodeKind, other: NodeKind) -> bool:
-    return (
-        one.most is None
-        and one.micros_per_hour <= other.micros_per_hour
-        and all(mine >= theirs for mine, theirs in zip(one.room, other.room, strict=True))
-        and all(mine <= theirs for mine, theirs in zip(one.takes, other.takes, strict=True))
-    )
+@frozen(eq=False)
+class _Bearing:
+    """What decides between kinds, who may go there apart, side by side for many at once."""
+
+    prices: Ints
+    rooms: Ints
+    takes: Ints
+    is_endless: np.ndarray[tuple[int, ...], np.dtype[np.bool_]]
+
+    @classmethod
+    def of(cls, kinds: Iterable[NodeKind]) -> _Bearing:
+        every = list(kinds)
+        return cls(
+            np.array([kind.micros_per_hour for kind in every], np.int64),
+            np.array([kind.room for kind in every], np.int64),
+            np.array([kind.takes for kind in every], np.int64).reshape(len(every), len(every[0].takes) if every else 0),
+            np.array([kind.most is None for kind in every], np.bool_),
+        )
+
+    def beaten_by(self, place: int, among: Sequence[int]) -> list[int]:
+        """Those that cost no more, have as much room and take as little; of one that is limited in number, none."""
+        others = np.array(among, np.int64)
+        beats = self.is_endless[others] & (self.prices[others] <= self.prices[place])
+        beats &= (self.rooms[others] >= self.rooms[place]).all(axis=1)
+        beats &= (self.takes[others] <= self.takes[place]).all(axis=1)
+        found: list[int] = others[beats].tolist()
+        return found
 
 
 def _components(problem: PackingProblem, homes: _Homes, kinds: Sequence[int]) -> Iterator[tuple[list[int], list[int]]]:
