@@ -93,6 +93,7 @@ def decide(snapshot: Snapshot, policy: Policy, catalog: Catalog, environment: En
             headroom=headroom_uses(problem, fleet, snapshot, whole, new.held, environment),
             binding_differences=binding_differences(fleet, snapshot),
             verdicts=tuple(sorted(told, key=lambda each: each.rule)),
+            packing=answers.packing,
             paused=environment.paused or snapshot.paused,
         )
 

@@ -25,7 +25,8 @@ def without_held(
     policy: Policy,
     environment: Environment,
 ) -> Solution:
-    """The solution's answers once these nodes are not launched: their pods wait, and nothing of a limit is taken."""
+    """The solution's answers once these nodes are not launched: their pods wait, nothing of a limit is taken, and no
+    bound is proven for the rest."""
     if not held:
         return solution
     busy = FoundationBusy(stack=environment.name)
@@ -35,6 +36,7 @@ def without_held(
         unplaced=(*solution.unplaced, *waiting),
         base_shortfalls=tuple(_shortfalls(solution, held, policy, busy)),
         limits=tuple(_less(use, held, problem) for use in solution.limits),
+        packing=None,
     )
 
 

@@ -1,9 +1,10 @@
 """What a plan does, as one digest.
 
-Not when it was decided, nor what it remembers, nor what stays empty of reservations, which others fill too, nor since
-when a machine may leave, which for some causes is the moment of the plan: so a plan that is made again of an unchanged
-world has the hash that was reviewed. The claims that stay are covered by the version and the hash of the document that
-holds them, and not looked at one by one: nothing else is ever published under that version.
+Not when it was decided, nor what it remembers, nor how near its cost is to the least, nor what stays empty of
+reservations, which others fill too, nor since when a machine may leave, which for some causes is the moment of the
+plan: so a plan that is made again of an unchanged world has the hash that was reviewed. The claims that stay are
+covered by the version and the hash of the document that holds them, and not looked at one by one: nothing else is ever
+published under that version.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from engine.model.stay import StayReason
 
 _NO_TIME = datetime(1970, 1, 1, tzinfo=UTC)
 _APART = frozenset(
-    {"decided_at", "document", "hash", "idle_reservations", "kept", "launches", "ledger", "removals"}
+    {"decided_at", "document", "hash", "idle_reservations", "kept", "launches", "ledger", "packing", "removals"}
 )
 
 

@@ -11,6 +11,7 @@ from engine.model.claim import Claim
 from engine.model.document import DesiredDocument, RemovalRecord
 from engine.model.ledger import Ledger
 from engine.model.money import UsdPerHour
+from engine.model.packing_bound import PackingBound
 from engine.model.pod import PodKey
 from engine.model.refusal import LostOffering, PoolRefusal, Refusal
 from engine.model.reservation import IdleReservation
@@ -188,14 +189,15 @@ class Verdict:
 @frozen
 class Plan:
     """Same inputs, byte-identical plan. ``hash`` is of all that the plan does: not of itself, nor of when it was
-    decided, nor of ``ledger``, nor of ``idle_reservations``, which are in id order.
+    decided, nor of ``ledger``, nor of ``packing``, nor of ``idle_reservations``, which are in id order.
 
     ``document`` is the desired document that this plan proposes; equal to the published one when nothing changes but
     the version. ``base_version`` is the version it was decided on, 0 when none was published.
     ``ledger`` is the memory that the next pass starts from. ``paused`` says why nothing of this plan is to be done;
     empty is not paused. ``nominations`` and ``binding_differences`` are in pod order; ``headroom`` in that of pools,
     resources and zones. ``verdicts`` are in the order of
-    rules' names: of each guardrail, and of other rules where they have something to say of the whole plan.
+    rules' names: of each guardrail, and of other rules where they have something to say of the whole plan. ``packing``
+    is None where nothing is launched, or not all that was to be.
     """
 
     environment: str
@@ -216,10 +218,11 @@ class Plan:
     foundation_changes: bool
     ledger: Ledger
     nominations: tuple[Nomination, ...] = ()
-    idle_reservations: tuple[IdleReservation, ...] = ()
     headroom: tuple[HeadroomUse, ...] = ()
+    idle_reservations: tuple[IdleReservation, ...] = ()
     binding_differences: tuple[BindingDifference, ...] = ()
     verdicts: tuple[Verdict, ...] = ()
+    packing: PackingBound | None = None
     paused: str = ""
     hash: str = ""
     schema: int = SCHEMA_VERSION

@@ -10,6 +10,7 @@ from engine.disruption.budget_rules import BudgetRules
 from engine.disruption.budgets import PoolStanding, said_by_pool
 from engine.disruption.said import bounds, tightest
 from engine.model.document import RemovalRecord
+from engine.model.packing_bound import PackingBound
 from engine.model.plan import Plan
 from engine.model.policy import Policy
 from engine.model.quantity import CPU
@@ -47,6 +48,7 @@ def gauges_of(
         table.NODES: _nodes(every, let_go, pools),
         table.GPUS: _gpus(every, pools),
         table.COST: _cost(every, let_go),
+        table.PLANNED_COST: _planned_cost(plan.packing),
         table.LIMIT: {(use.node_pool, use.resource): _natural(use.resource, use.limit) for use in own_limits},
         table.USAGE: {(use.node_pool, use.resource): _natural(use.resource, use.used) for use in own_limits},
         table.ALLOWED: _allowed(every, let_go, policy, rules, snapshot.taken_at),
@@ -105,6 +107,13 @@ def _cost(every: Sequence[Standing], let_go: Sequence[LetGo]) -> dict[tuple[str,
     for record, capacity_type in let_go:
         micros[record.node_pool, capacity_type] += record.usd_per_hour.micros
     return {of: amount / _MICROS for of, amount in micros.items()}
+
+
+def _planned_cost(packing: PackingBound | None) -> dict[tuple[str, ...], float]:
+    if packing is None:
+        return {}
+    amounts = {"planned": packing.cost, **({"least": packing.lower_bound} if packing.gap is not None else {})}
+    return {(amount,): cost.micros / _MICROS for amount, cost in amounts.items()}
 
 
 def _natural(resource: str, amount: int) -> float:

@@ -11,6 +11,7 @@ from engine.model.canonical import to_plain
 from engine.model.diagnostic import Diagnostic, Severity
 from engine.model.money import UsdPerHour, total
 from engine.model.outcome import Outcome
+from engine.model.packing_bound import PackingBound
 from engine.model.plan import Launch, Plan, Removal, RemovalPhase
 from engine.model.policy import Policy
 from engine.model.refusal import Refusal
@@ -62,6 +63,7 @@ def plan_json(plan: Plan, recorded_at: datetime | None = None) -> str:
             "before_usd_per_hour": _dollars(plan.usd_per_hour_before),
             "after_usd_per_hour": _dollars(plan.usd_per_hour_after),
             "change_usd_per_hour": _dollars(plan.usd_per_hour_after - plan.usd_per_hour_before),
+            "packing": _packing(plan.packing) if plan.packing is not None else None,
             "foundation_changes": plan.foundation_changes,
             "launches": [_launch(launch) for launch in plan.launches],
             "removals": [_removal(removal) for removal in plan.removals],
@@ -93,6 +95,15 @@ def plan_json(plan: Plan, recorded_at: datetime | None = None) -> str:
             ],
         }
     )
+
+
+def _packing(packing: PackingBound) -> dict[str, Any]:
+    is_proven = packing.gap is not None
+    return {
+        "cost_usd_per_hour": _dollars(packing.cost),
+        "lower_bound_usd_per_hour": _dollars(packing.lower_bound) if is_proven else None,
+        "gap": round(packing.gap, 6) if packing.gap is not None else None,
+    }
 
 
 def standing_json(snapshot: Snapshot, policy: Policy, outcome: Outcome | None, plan: Plan | None = None) -> str:

@@ -70,6 +70,11 @@ GPUS = _gauge("gpus", ("nodepool", "state"), "GPUs: used by pods, idle on initia
 COST = _gauge(
     "cost_usd_per_hour", ("nodepool", "capacity_type"), "Dollars an hour of all machines that are desired or still run."
 )
+PLANNED_COST = _gauge(
+    "plan_launch_cost_usd_per_hour",
+    ("amount",),
+    "Dollars an hour of the nodes that the last plan launches, and the least proven for their pods.",
+)
 LIMIT = _gauge("nodepools_limit", ("nodepool", "resource_type"), "A pool's limit: cores, bytes, or a count.")
 USAGE = _gauge("nodepools_usage", ("nodepool", "resource_type"), "What counts against the limit, in the same unit.")
 ALLOWED = _gauge(
@@ -114,6 +119,7 @@ METRICS: tuple[Metric, ...] = (
     NODES,
     GPUS,
     COST,
+    PLANNED_COST,
     LIMIT,
     USAGE,
     ALLOWED,

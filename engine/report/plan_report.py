@@ -13,6 +13,7 @@ from engine.model.duration import format_duration
 from engine.model.plan import Plan, RemovalPhase
 from engine.model.policy import Policy
 from engine.model.snapshot import Snapshot
+from engine.report.bound_words import packing_words
 from engine.report.cluster_notes import karpenter_notes, paused_notes
 from engine.report.idle_reservations import idle_section
 from engine.report.plan_changes import kept_section, launches_section, removals_section
@@ -114,6 +115,8 @@ def _ending(plan: Plan) -> Iterator[Text]:
         yield Text(f"{counted(len(plan.placements), 'waiting pod')} {fit} on what is there or coming.")
     if plan.foundation_changes:
         yield Text("The foundation changes: network, roles or launch templates.")
+    if plan.packing is not None:
+        yield Text(packing_words(plan))
     if before == after:
         yield Text(f"Cost {after}, about {a_month(after)} a month.")
     else:

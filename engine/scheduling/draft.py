@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from engine.model.environment import Caps
+from engine.model.money import UsdPerHour
+from engine.model.packing_bound import PackingBound
 from engine.model.pod import PodKey
 from engine.scheduling.ceilings import Ceiling
 from engine.scheduling.existing import World
@@ -64,6 +66,13 @@ class Draft:
         return sum(opened.kind.cost.micros for opened in self.new_nodes.opened.values())
 
     @property
+    def packing(self) -> PackingBound | None:
+        """None where it opens no node."""
+        if not self.new_nodes.opened:
+            return None
+        return PackingBound(UsdPerHour(self.cost_micros), UsdPerHour(self.lower_bound_micros))
+
+    @property
     def rank(self) -> tuple[tuple[int, ...], int]:
         """The smaller the better: fewer pods left out, those of high priority first; then less cost.
 
@@ -93,8 +102,9 @@ class Draft:
         apart = [each for each in self._parts(classes) if each] if fills_first else [classes]
         rung = 0
         while any(self._left[each] and rung < len(self._market.rungs(each)) for each in classes) or not rung:
-            for part in apart:
-                self._buy_for(part, rung, with_standing=not fills_first)
+            # Parts share no node, so what each costs at the least adds up; with those of another rung they may share.
+            least = sum(self._buy_for(part, rung, with_standing=not fills_first) for part in apart)
+            self.lower_bound_micros = max(self.lower_bound_micros, least)
             rung += 1
         for pod_class in classes:
             if is_tied(pod_class):
@@ -119,14 +129,17 @@ class Draft:
         first = [each for each in classes if each.accelerators or each.shape not in apart]
         return first, [each for each in classes if not each.accelerators and each.shape in apart]
 
-    def _buy_for(self, classes: Sequence[PodClass], rung: int, *, with_standing: bool) -> None:
+    def _buy_for(self, classes: Sequence[PodClass], rung: int, *, with_standing: bool) -> int:
+        """What the pods that get a place by it cost at the least, in millionths of a dollar an hour."""
         wishes, rooms = self._wishes(classes, rung)
         if with_standing and not rung:
             wishes += self._without_new_nodes(classes)
-        if wishes:
-            self._buy(wishes, rooms, self._standing_for(wishes) if with_standing else ())
-            for pod_class, pods in self.unplaced.items():
-                self._fill(pod_class, pods)
+        if not wishes:
+            return 0
+        least = self._buy(wishes, rooms, self._standing_for(wishes) if with_standing else ())
+        for pod_class, pods in self.unplaced.items():
+            self._fill(pod_class, pods)
+        return least
 
     def _wishes(self, classes: Sequence[PodClass], rung: int) -> tuple[list[Wish], tuple[int, ...]]:
         """What is left of each class at its offers of that rung, and what an empty node has of pseudo-resources.
@@ -187,9 +200,9 @@ class Draft:
     def _standing_for(self, wishes: Iterable[Wish]) -> tuple[Standing, ...]:
         return self.world.groups_for(wish.pod_class for wish in wishes if not is_tied(wish.pod_class))
 
-    def _buy(self, wishes: Sequence[Wish], rooms: tuple[int, ...], standing: Sequence[Standing]) -> None:
+    def _buy(self, wishes: Sequence[Wish], rooms: tuple[int, ...], standing: Sequence[Standing]) -> int:
+        """What its pods cost at the least, as far as it is proven: not where something kept some of them out."""
         answer = self._answer(wishes, rooms, standing)
-        self.lower_bound_micros += answer.lower_bound_micros
         # Where a cap ends the launching, those come first who serve the most important pods, then the most pods.
         nodes = sorted(
             answer.nodes,
@@ -207,6 +220,11 @@ class Draft:
             gone.update(self.world.put_packed(pod_class, pods, member))
         for pod_class in dict.fromkeys(wish.pod_class for wish in wishes):
             self._left[pod_class] = [pod for pod in self._left[pod_class] if pod not in gone]
+        loads = [load for filled in answer.filled for load in filled.loads] + [
+            load for node in nodes for load in node.loads
+        ]
+        asked = sum(len(pods) for _, pods in loads)
+        return answer.lower_bound_micros if len(gone) == asked else 0
 
     def _answer(self, wishes: Sequence[Wish], rooms: tuple[int, ...], standing: Sequence[Standing]) -> Packed:
         """The nodes to buy, within all limits. Few limits are ever near, so at first none is asked about."""

@@ -12,6 +12,7 @@ from engine.model.constraint import Taint
 from engine.model.environment import Caps
 from engine.model.ledger import Unavailable
 from engine.model.money import FREE, UsdPerHour
+from engine.model.packing_bound import PackingBound
 from engine.model.plan import BaseShortfall, LimitUse, Placement, RelaxedMinValues, Unplaced
 from engine.model.pod import DaemonSet, Pod, PodKey
 from engine.model.policy import NodePool
@@ -172,3 +173,4 @@ class Solution:
     unplaced: tuple[Unplaced, ...]
     base_shortfalls: tuple[BaseShortfall, ...] = ()
     limits: tuple[LimitUse, ...] = ()
+    packing: PackingBound | None = None

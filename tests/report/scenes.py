@@ -12,6 +12,7 @@ from engine.model.ledger import Ledger
 from engine.model.money import total
 from engine.model.node import Instance, InstanceState
 from engine.model.outcome import ClaimOutcome, Outcome, OutcomeStatus
+from engine.model.packing_bound import PackingBound
 from engine.model.plan import (
     BaseShortfall,
     Kept,
@@ -162,6 +163,7 @@ def plan() -> Plan:
         document=builders.document(version=5),
         foundation_changes=True,
         ledger=Ledger(),
+        packing=PackingBound(total(each.claim.usd_per_hour for each in launches), usd("6.2")),
         hash="9f8e7d6c5b4a39281706",
     )
 
@@ -177,6 +179,7 @@ def empty_plan() -> Plan:
         base_shortfalls=(),
         limits=(),
         foundation_changes=False,
+        packing=None,
         usd_per_hour_after=of.usd_per_hour_before,
     )
 

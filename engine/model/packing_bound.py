@@ -1,0 +1,25 @@
+"""How near the cost of a plan's launches is to the least that is possible, as far as that is proven."""
+
+from __future__ import annotations
+
+from attrs import frozen
+
+from engine.model.money import FREE, UsdPerHour
+
+
+@frozen
+class PackingBound:
+    """``cost`` is an hour of all nodes to launch, what pools say that a node costs besides its price included.
+
+    ``lower_bound`` is proven: new nodes for the same pods, once what stands is filled, where spreads and affinities
+    send the pods and of the offerings that policy prefers, cost no less. Free where nothing is proven; nodes without
+    such a proof add nothing.
+    """
+
+    cost: UsdPerHour
+    lower_bound: UsdPerHour = FREE
+
+    @property
+    def gap(self) -> float | None:
+        """By how much the cost is over the bound at most, as a part of it; None where nothing is proven."""
+        return self.cost.micros / self.lower_bound.micros - 1 if self.lower_bound.micros else None
