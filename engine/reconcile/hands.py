@@ -63,16 +63,19 @@ def chores_of(plan: Plan, snapshot: Snapshot) -> Chores:
 
 
 def _most_urgent_first(due: tuple[Registration, ...], plan: Plan, snapshot: Snapshot) -> tuple[Registration, ...]:
+    """By the highest priority that is nominated to each, then by the lowest."""
     if not (due and plan.nominations):
         return due
     priority_of = {pod.key: pod.priority for pod in snapshot.pods}
-    highest: dict[str, int] = {}
+    of_node: dict[str, list[int]] = {}
     for told in plan.nominations:
-        priority = priority_of.get(told.pod, 0)
-        highest[told.node] = max(priority, highest.get(told.node, priority))
-    waited_for = [each for each in due if each.node in highest]
-    others = [each for each in due if each.node not in highest]
-    return (*sorted(waited_for, key=lambda each: -highest[each.node]), *others)
+        of_node.setdefault(told.node, []).append(priority_of.get(told.pod, 0))
+
+    def order(each: Registration) -> tuple[bool, int, int]:
+        priorities = of_node.get(each.node)
+        return (False, -max(priorities), -min(priorities)) if priorities else (True, 0, 0)
+
+    return tuple(sorted(due, key=order))
 
 
 @frozen
