@@ -20,7 +20,7 @@ from engine.scheduling.new_nodes import NewNodes
 from engine.scheduling.offers import Market
 from engine.scheduling.packed import Packed, Standing, Wish, packed
 from engine.scheduling.problem import PoolState
-from engine.scheduling.tied import Load, is_tied, kept_by_ties, wishes_by_domain
+from engine.scheduling.tied import Load, are_kept, is_tied, kept_by_ties, wishes_by_domain
 from engine.scheduling.topology.host_dimensions import host_dimensions
 from engine.scheduling.topology.neighbourhood import Neighbourhood
 
@@ -29,7 +29,7 @@ _QUESTIONS = 3
 
 
 class Draft:
-    """Made step by step: ``place`` in any of the ways for some classes after others, then ``finish``."""
+    """Made step by step: some classes after others are ``placed`` in one of the ways, then it is ``finished``."""
 
     def __init__(
         self,
@@ -84,17 +84,47 @@ class Draft:
                 left_out[-pod_class.priority] = left_out.get(-pod_class.priority, 0) + len(pods)
         return tuple(left_out[priority] for priority in sorted(left_out)), self.cost_micros
 
-    def place_one_by_one(self, classes: Iterable[PodClass]) -> None:
+    @property
+    def holds_ties(self) -> bool:
+        """Whether each pod could stay where it is, were it the last to be bound."""
+        if self.world.topology is None:
+            return True
+        classes = {pod: pod_class for pod_class in self._left for pod in pod_class.pods if is_tied(pod_class)}
+        placed = {(classes[pod], at) for at, pods in self.world.pods.items() for pod in pods if pod in classes}
+        return are_kept(placed, self.world.topology)
+
+    def placed_one_by_one(self, classes: Iterable[PodClass]) -> Draft:
         """Class by class, in their order: onto what is there, else onto the nodes that serve the class the cheapest."""
         for pod_class in classes:
             self._fill(pod_class, pod_class.pods)
             self._open(pod_class)
+        return self
 
-    def place_packed(self, classes: Sequence[PodClass], *, fills_first: bool = True) -> None:
-        """Onto what is there; all that are left onto the new nodes that cost least for all of them together.
+    def placed_packed(self, classes: Sequence[PodClass]) -> Draft:
+        """Onto what is there; all that are left onto the new nodes that cost least for all of them together."""
+        return self._packed(classes, fills_first=True)
 
-        Unless it ``fills_first``, what is there is part of the question of packing.
-        """
+    def placed_all_at_once(self, classes: Sequence[PodClass]) -> Draft:
+        """The same, with what is there as a part of the question of packing."""
+        return self._packed(classes, fills_first=False)
+
+    def placed_choosy_first(self, classes: Sequence[PodClass]) -> Draft:
+        """As `placed_packed`, but those for whom no node can be bought have what is there first."""
+        return self.placed_packed(sorted(classes, key=lambda each: bool(self._market.rungs(each))))
+
+    def placed_tied_on_new(self, classes: Sequence[PodClass]) -> Draft:
+        """As `placed_packed`, but pods that are tied to others get new nodes of their own first: what stands may have
+        room for the first of them only, and keep the others from where they could be together."""
+        tied = [each for each in classes if is_tied(each)]
+        for pod_class in tied:
+            self._left[pod_class] = pod_class.pods
+            self._open(pod_class)
+        self.placed_packed([each for each in classes if each not in tied])
+        for pod_class in tied:
+            self._fill(pod_class, self._left[pod_class])
+        return self
+
+    def _packed(self, classes: Sequence[PodClass], *, fills_first: bool) -> Draft:
         for pod_class in classes:
             self._left[pod_class] = pod_class.pods
             if fills_first or is_tied(pod_class):
@@ -111,6 +141,7 @@ class Draft:
                 # Where others have gone by now may open what was closed to it.
                 self._fill(pod_class, self._left[pod_class])
             self._open(pod_class)
+        return self
 
     def _parts(self, classes: Sequence[PodClass]) -> tuple[Sequence[PodClass], Sequence[PodClass]]:
         """Those that ask for accelerators, with all who could share a new node with them, and the others.
@@ -166,7 +197,7 @@ class Draft:
                     wishes += wishes_by_domain(Wish(pod_class, self._left[pod_class], offers, takes=takes), foreseen)
         return wishes, on_hosts.rooms
 
-    def finish(self) -> None:
+    def finished(self) -> Draft:
         """Opens what base capacity is missing, lets who got nothing have what others left, gives up idle nodes."""
         for pool in self._market.pools:
             self.new_nodes.open_base(pool, self.world)
@@ -176,6 +207,7 @@ class Draft:
             # What an idle node held of the limits may serve a pod that got nothing.
             for pod_class in self.unplaced:
                 self._open(pod_class)
+        return self
 
     def _fill(self, pod_class: PodClass, pods: Sequence[PodKey]) -> None:
         if not pod_class.unsupported:

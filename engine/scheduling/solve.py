@@ -28,6 +28,8 @@ from engine.scheduling.topology.neighbourhood import Neighbourhood, couplings
 from engine.scheduling.topology.topology import Topology
 from engine.scheduling.whereabouts import Whereabouts
 
+# How a draft places classes.
+_Way = Callable[[Draft, Sequence[PodClass]], Draft]
 # Up to so many classes and groups of nodes that are alike, several ways are tried and the best is kept.
 _FEW_CLASSES, _FEW_NODES = 60, 60
 
@@ -49,28 +51,30 @@ def solve(problem: Problem) -> Solution:
     existing = sorted(problem.existing, key=_node_order)
     market = Market(pools)
     there = _world_of(problem, existing, every, neighbourhood)
+    offered = there.copy()
     for pod_class in every:
-        if there.topology is not None and pod_class.coupling is not None:
-            there.topology.offer(pod_class.coupling, market.labels(pod_class))
+        if offered.topology is not None and pod_class.coupling is not None:
+            offered.topology.offer(pod_class.coupling, market.labels(pod_class))
 
-    def best(reservations: Iterable[Reservation]) -> Draft:
-        world = there.copy()
-        classes = _keep_reserved(reservations, every, existing, world)
-        return _best(
-            classes,
-            lambda: Draft(
-                market, problem.pools, problem.caps, problem.ceilings, world, neighbourhood, first_member=len(existing)
-            ),
-            world,
-        )
+    def best(reservations: Iterable[Reservation], world: World) -> Draft:
+        start = world.copy()
+        classes = _keep_reserved(reservations, every, existing, start)
 
-    settled = best(problem.reservations)
-    if settled.unplaced and len(problem.reservations) <= _FEW_NODES:
-        # Where pods are only expected, not waited for, may be the only place that others have.
+        def draft() -> Draft:
+            return Draft(market, problem.pools, problem.caps, problem.ceilings, start, neighbourhood, len(existing))
+
+        return _best(classes, draft, start)
+
+    settled = best(problem.reservations, offered)
+    if settled.unplaced and offered.size <= _FEW_NODES:
         held = [each for each in problem.reservations if each.holds_regardless_of_room]
-        settled = (
-            min(settled, best(held), key=lambda each: each.rank) if len(held) < len(problem.reservations) else settled
-        )
+        if len(held) < len(problem.reservations):
+            # Where pods are only expected, not waited for, may be the only place that others have.
+            settled = min(settled, best(held, offered), key=lambda each: each.rank)
+        if neighbourhood.couplings:
+            # A domain that no node is in yet bars nobody from the others: kube-scheduler does not know of it.
+            bold = best(problem.reservations, there)
+            settled = min(settled, bold, key=lambda each: each.rank) if bold.holds_ties else settled
     return Solution(
         placements=_placements(existing, settled.world),
         new_nodes=Launching(market, every).new_nodes(settled),
@@ -83,27 +87,29 @@ def solve(problem: Problem) -> Solution:
 
 def _best(classes: Sequence[PodClass], draft: Callable[[], Draft], there: World) -> Draft:
     """The best of some drafts; the first of equals."""
-    together = draft()
-    together.place_packed(classes)
-    together.finish()
+    together = draft().placed_packed(classes).finished()
     if not (together.unplaced or together.new_nodes.opened):
         return together
     drafts = [together]
-    if together.unplaced and len({each.priority for each in classes}) > 1:
-        # Together, a pod of low priority may have taken what one of high priority was to have.
-        drafts.append(draft())
-        for _, alike in groupby(classes, key=lambda each: each.priority):
-            drafts[-1].place_packed(list(alike))
-        drafts[-1].finish()
-    if classes and len(classes) <= _FEW_CLASSES and there.size <= _FEW_NODES:
-        drafts.append(draft())
-        drafts[-1].place_one_by_one(classes)
-        drafts[-1].finish()
+    ways = [Draft.placed_packed]
+    if len(classes) <= _FEW_CLASSES and there.size <= _FEW_NODES:
+        ways.append(Draft.placed_one_by_one)
         if there.size:
-            drafts.append(draft())
-            drafts[-1].place_packed(classes, fills_first=False)
-            drafts[-1].finish()
+            ways.append(Draft.placed_all_at_once)
+        if there.size and together.unplaced:
+            ways += [Draft.placed_choosy_first, Draft.placed_tied_on_new]
+    drafts += [way(draft(), classes).finished() for way in ways[1:]]
+    tiers = [list(alike) for _, alike in groupby(classes, key=lambda each: each.priority)]
+    if together.unplaced and len(tiers) > 1:
+        # Together, a pod of low priority may have taken what one of high priority was to have.
+        drafts += [_in_tiers(way, tiers, draft()) for way in ways]
     return min(drafts, key=lambda each: each.rank)
+
+
+def _in_tiers(way: _Way, tiers: Iterable[Sequence[PodClass]], draft: Draft) -> Draft:
+    for tier in tiers:
+        draft = way(draft, tier)
+    return draft.finished()
 
 
 def _world_of(
