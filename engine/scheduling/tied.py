@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 
 from attrs import evolve
 
@@ -11,6 +11,7 @@ from engine.scheduling.groups import PodClass
 from engine.scheduling.offers import Rung
 from engine.scheduling.packed import Pin, Wish
 from engine.scheduling.requirements import canonical_labels
+from engine.scheduling.topology.coupling import Coupling
 from engine.scheduling.topology.pinning import is_pinned, pins
 from engine.scheduling.topology.topology import Topology
 
@@ -58,16 +59,49 @@ def _combos(rung: Rung, keys: Sequence[str]) -> Mapping[Pin, tuple[int, Mapping[
 
 
 def kept_by_ties(loads: Iterable[Load], topology: Topology | None) -> Iterable[Load]:
-    """The loads that stand when all of them are there: each of their pods could be bound last."""
+    """The loads that stand when all of them are there: each of their pods could be bound last.
+
+    Those of ties of which no pod could be bound first are left out: kube-scheduler has gone another way than was
+    planned, and they would wait for ever.
+    """
     every = list(loads)
     if topology is None:
         return every
+    begun = _begun(every, topology)
     whole = topology.copy()
-    for pod_class, pods, member in every:
+    left = [load for load in every if load[0].coupling is None or load[0].coupling in begun]
+    for pod_class, pods, member in left:
         if pod_class.coupling is not None:
             whole.put(pod_class.coupling, member, len(pods))
     return [
         (pod_class, pods, member)
-        for pod_class, pods, member in every
+        for pod_class, pods, member in left
         if pod_class.coupling is None or whole.keeps(pod_class.coupling, member)
     ]
+
+
+def _begun(loads: Iterable[Load], topology: Topology) -> Set[Coupling]:
+    """The ties of which some pod can be bound, others of the loads before it."""
+    waiting = [
+        (pod_class.coupling, member, len(pods)) for pod_class, pods, member in loads if pod_class.coupling is not None
+    ]
+    every = {coupling for coupling, _, _ in waiting}
+    now, begun = topology.copy(), set[Coupling]()
+    while len(begun) < len(every):
+        left = []
+        for coupling, member, count in waiting:
+            went = now.admitted(coupling, member, count)
+            if went:
+                now.put(coupling, member, went)
+                begun.add(coupling)
+            if went < count:
+                left.append((coupling, member, count - went))
+        if left == waiting:
+            break
+        waiting = left
+    return begun
+
+
+def are_kept(placed: Iterable[tuple[PodClass, int]], topology: Topology) -> bool:
+    """Whether pods that are placed, and counted in the topology, could each stay where it is were it the last."""
+    return all(pod_class.coupling is None or topology.keeps(pod_class.coupling, member) for pod_class, member in placed)

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import pytest
 
+from engine.model import labels as keys
 from engine.model.pod import Pod
 from engine.model.refusal import BringUpsFailed
 from engine.scheduling.problem import ExistingNode, Problem, Reservation, Solution
 from engine.scheduling.solve import solve
+from engine.scheduling.topology.neighbourhood import StandingNode
 from tests.builders import NOON, existing, node_pool, pod, pool_state, taint
+from tests.scheduling.tied_pods import spread, tied
 
+RACK = "example.com/rack"
 A, B = existing("a"), existing("b")
 
 
@@ -101,3 +105,25 @@ def test_base_capacity_comes_one_by_one_too() -> None:
     solution = solve(Problem((), (), (pool_state(node_pool(min_nodes=3), one_by_one=failed),)))
     assert len(solution.new_nodes) == 1
     assert [(each.have, each.refusal) for each in solution.base_shortfalls] == [(1, failed)]
+
+
+def test_pods_that_kube_scheduler_can_bind_no_more_where_they_were_planned_get_another_place() -> None:
+    """Of three planned for (1, a), (2, a) and (1, b), the first is bound: the next may go to (2, b) alone."""
+    alike = {"spreads": [spread(keys.ZONE), spread(RACK)], "gpu": 1}
+    bound, *waiting = (tied(f"pod-{number}", **alike) for number in range(3))  # type: ignore[arg-type]
+    places = {"1a": ("1", "us-east-1a"), "2a": ("2", "us-east-1a"), "1b": ("1", "us-east-1b")}
+    nodes = [
+        existing(name, labels={RACK: rack, keys.ZONE: zone}, room={"nvidia.com/gpu": 0 if name == "1a" else 1})
+        for name, (rack, zone) in places.items()
+    ]
+    standing = tuple(
+        StandingNode(each.node or "", each.labels, (), [bound] if each.node == "1a" else []) for each in nodes
+    )
+    pools = tuple(
+        pool_state(node_pool(f"rack-{rack}", labels={RACK: rack}), zones=["us-east-1a", "us-east-1b"]) for rack in "12"
+    )
+    planned = (on(waiting[0], nodes[1]), on(waiting[1], nodes[2]))
+    solution = solve(Problem(tuple(waiting), tuple(nodes), pools, reservations=planned, standing=standing))
+
+    assert ("rack-2", "us-east-1b") in [(each.node_pool, each.option.offering.zone) for each in solution.new_nodes]
+    assert solution.unplaced == ()
