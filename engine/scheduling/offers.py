@@ -154,6 +154,8 @@ OfferingName = tuple[str, str, str, str]
 
 _Kinds = dict[tuple[object, ...], tuple[Kind, ...]]
 _MOST_KINDS = 500
+# Of a custom key: more values than that are not tried one by one.
+_FEW_VALUES = 8
 
 
 @frozen(eq=False)
@@ -208,9 +210,9 @@ class PoolOffers:
     and the pod permit, or no such label where both permit that. (Karpenter picks any one, another at each turn.)
     """
 
-    def __init__(self, state: PoolState, daemon_sets: Iterable[DaemonSet], topology_keys: Iterable[str] = ()) -> None:
-        """Over ``topology_keys`` pods are spread or kept together: of custom ones each value that the pool names is a
-        domain in which it can make nodes."""
+    def __init__(self, state: PoolState, daemon_sets: Iterable[DaemonSet], decisive_keys: Iterable[str] = ()) -> None:
+        """By ``decisive_keys`` pods ask for nodes, are spread or kept together: of custom ones each of a few values
+        that the pool names is one that it can make nodes with, for whomever."""
         self.state = state
         self.name = state.pool.name
         self.daemons = Daemons(daemon_sets, state.pool.taints)
@@ -219,8 +221,8 @@ class PoolOffers:
         self.min_values = {key: each.min_values for key, each in sorted(own.items()) if each.min_values}
         chosen = tuple(
             (key, tuple(sorted(self.custom[key].values)))
-            for key in sorted(set(topology_keys).intersection(self.custom))
-            if not self.custom[key].complement and self.custom[key].values
+            for key in sorted(set(decisive_keys).intersection(self.custom))
+            if not self.custom[key].complement and 0 < len(self.custom[key].values) <= _FEW_VALUES
         )
         stock = _stock_of(state, tuple(daemon_sets), chosen)
         self.options, self._kinds = stock.options, stock.kinds

@@ -44,8 +44,9 @@ def solve(problem: Problem) -> Solution:
     neighbourhood = couplings(problem.pods, problem.standing, problem.namespaces)
     every = sharing(pod_classes(problem.pods, problem.rulings, neighbourhood.coupling_of), problem.ceilings)
     every = on_terms(every, problem.terms)
+    decisive = frozenset(neighbourhood.topology_keys).union(*(each.demand.keys for each in every))
     pools = [
-        PoolOffers(state, problem.daemon_sets, neighbourhood.topology_keys)
+        PoolOffers(state, problem.daemon_sets, decisive)
         for state in sorted(problem.pools, key=lambda each: each.pool.name)
     ]
     existing = sorted(problem.existing, key=_node_order)
