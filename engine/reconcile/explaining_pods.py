@@ -15,6 +15,7 @@ from engine.policy.rules.compiled import bundle_of
 from engine.policy.rules.eligibility import RuleVerdict
 from engine.reconcile.diffing_classes import Workloads
 from engine.reconcile.explaining import Asked, unknown
+from engine.report.affinity_notes import ignored_words
 from engine.report.explain_report import PodExplanation, PoolSaid, RuleSaid
 from engine.report.explain_steps import answer_words, steps_of
 from engine.report.words import counted, refusal_words
@@ -42,6 +43,7 @@ def explain_pod(asked: Asked, name: str) -> PodExplanation:
         outcome=_outcome(asked, pod, launch),
         losers=tuple(_losers(launch)) if launch is not None else (),
         pools=tuple(_pools(asked, pod)) if is_placeable(pod) else (),
+        ignored=ignored_words(pod.placing),
     )
 
 

@@ -46,7 +46,10 @@ class PoolSaid:
 
 @frozen
 class PodExplanation:
-    """``outcome`` is a sentence; ``losers`` are offerings that would have done, each with what it costs more."""
+    """``outcome`` is a sentence; ``losers`` are offerings that would have done, each with what it costs more.
+
+    ``ignored`` is what the pod asks for that is of no use for new nodes, where it asks for something else as well.
+    """
 
     pod: str
     workload: str
@@ -56,6 +59,7 @@ class PodExplanation:
     outcome: str
     losers: tuple[str, ...] = ()
     pools: tuple[PoolSaid, ...] = ()
+    ignored: tuple[str, ...] = ()
 
 
 @frozen

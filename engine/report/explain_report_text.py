@@ -47,6 +47,8 @@ def _pod(pod: PodExplanation) -> Iterator[RenderableType]:
     yield Text(pod.outcome, style="bold")
     for loser in pod.losers:
         yield indented(Text(f"lost: {loser}"))
+    for words in pod.ignored:
+        yield Text(f"Ignored: {words}.", style="yellow")
     for pool in pod.pools:
         yield Text("")
         yield Text.assemble((pool.node_pool, "bold"), f": {pool.words}")

@@ -13,6 +13,7 @@ from engine.model.duration import format_duration
 from engine.model.plan import Plan, RemovalPhase
 from engine.model.policy import Policy
 from engine.model.snapshot import Snapshot
+from engine.report.affinity_notes import affinity_notes
 from engine.report.bound_words import packing_words
 from engine.report.cluster_notes import karpenter_notes, paused_notes
 from engine.report.idle_reservations import idle_section
@@ -55,7 +56,7 @@ def render_plan(
         idle_section(plan),
     ]
     lines: list[RenderableType] = [_header(plan, snapshot, policy, catalog, read_at, details=details)]
-    lines += [*paused_notes(snapshot, plan), *karpenter_notes(snapshot)]
+    lines += [*paused_notes(snapshot, plan), *karpenter_notes(snapshot), *affinity_notes(snapshot)]
     for section in sections:
         rendered = list(section)
         if rendered:

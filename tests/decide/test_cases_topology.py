@@ -21,7 +21,8 @@ from engine.model.plan import Plan
 from engine.model.pod import Pod
 from engine.model.policy import NodePool
 from engine.model.quantity import Resources
-from engine.model.refusal import LimitReached, OfferingsUnavailable, Refusal
+from engine.model.refusal import LimitReached, OfferingsUnavailable, Refusal, RequirementMismatch
+from engine.report.affinity_notes import affinity_notes
 from tests.builders import M5_LARGE, NOON, catalog, daemon_set, minutes, node, node_pool, requirement
 from tests.decide.world import World, policy
 from tests.scheduling.tied_pods import WEB, spread, term, tied
@@ -91,6 +92,26 @@ def test_an_empty_zone_label_is_no_domain_to_spread_over() -> None:
     assert plan.unplaced == ()
     assert plan.placements == (), "the pod that went to the node without a zone would be counted in no domain"
     assert _zones(plan) == {A: 2, B: 2}
+
+
+# --- 40: one of several terms that no new node meets
+
+
+def test_a_term_that_no_new_node_meets_is_ignored_with_a_warning_and_the_other_is_used() -> None:
+    beyond, in_a = [requirement("karpenter.sh/x", "In", "1")], [requirement(keys.ZONE, "In", A)]
+    world = _world([tied("web", affinity=[beyond, in_a]), tied("web-2", affinity=[beyond, in_a])])
+    plan = world.decide()
+    assert _zones(plan) == {A: 2}
+    assert [str(note) for note in affinity_notes(world.snapshot())] == [
+        "Ignored of 2 pods (default/web, default/web-2): the affinity term karpenter.sh/x In 1: "
+        "no new node has karpenter.sh/x. The other terms hold"
+    ]
+
+
+def test_a_pod_of_which_no_term_can_be_met_is_refused_and_nothing_is_ignored() -> None:
+    world = _world([tied("web", affinity=[[requirement("karpenter.sh/x", "In", "1")]])])
+    assert {type(each) for each in _refusals(world.decide())} == {RequirementMismatch}
+    assert list(affinity_notes(world.snapshot())) == []
 
 
 # --- Reasons

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from attrs import evolve
 
+from engine.model import labels as keys
 from engine.model.canonical import canonical_json
 from engine.model.fault import Fault
 from engine.model.rule import Enforcement
@@ -22,7 +23,7 @@ from engine.report.explain_report import Step
 from engine.report.explain_report_json import budgets_json, explanation_json
 from engine.report.explain_report_text import render_explanation
 from engine.report.explain_steps import steps_of
-from tests.builders import node_pool, pod
+from tests.builders import node_pool, pod, requirement
 from tests.decide.world import World
 from tests.decide.world import policy as policy_of
 from tests.disruption.rule_world import rule as budget_rule
@@ -63,6 +64,15 @@ def test_a_pods_machine_is_named_with_the_losers_and_how_much_dearer_they_are(mo
     assert found.losers[0].startswith("g6e.2xlarge on-demand in us-east-1b at $2.5")
     assert found.losers[0].endswith("$0.5000/h dearer for the same pods")
     assert (found.workload, found.asks) == ("Deployment ml/llm", "cpu 1, memory 1Gi, nvidia.com/gpu 1")
+
+
+def test_an_affinity_term_that_no_new_node_meets_is_told_as_ignored(workspace: Workspace) -> None:
+    terms = [[requirement("karpenter.sh/x", "In", "1")], [requirement(keys.ZONE, "In", "us-east-1b")]]
+    found = explain_pod(seen(workspace, pod("picky", gpu=1, affinity=terms)), "picky")
+    assert found.ignored == (
+        "the affinity term karpenter.sh/x In 1: no new node has karpenter.sh/x. The other terms hold",
+    )
+    assert "Ignored: the affinity term karpenter.sh/x In 1" in printed(render_explanation(found))
 
 
 def test_a_rules_verdict_on_the_nearest_types_has_the_values_that_decided_it(moment: Asked) -> None:

@@ -83,7 +83,7 @@ class Ground:
         self._relevant = sorted(looked_at | set(self.keys[1:]))
         self._minds_taints = any(each.tolerations is not None for each in filters)
         self._domains: dict[tuple[int, str | int], int] = {}
-        self._names: list[str] = []
+        self._values: list[str] = []
         self._shapes: dict[object, Shape] = {}
         self._foreseen: dict[object, Spot] = {}
         self._fresh: dict[object, Spot] = {}
@@ -91,13 +91,13 @@ class Ground:
     def domain(self, key: int, value: str | int) -> int:
         """The number of a domain; an integer is the name of a node that has no hostname."""
         found = self._domains.setdefault((key, value), len(self._domains))
-        if found == len(self._names):
-            self._names.append(value if isinstance(value, str) else _UNNAMED)
+        if found == len(self._values):
+            self._values.append(value if isinstance(value, str) else _UNNAMED)
         return found
 
     def name(self, domain: int) -> str:
         """The value that a domain is known by."""
-        return self._names[domain]
+        return self._values[domain]
 
     def spot(self, labels: Mapping[str, str], taints: Iterable[Taint], host: str | int) -> Spot:
         """A node's spot; ``host`` stands for its hostname where it has no such label."""
