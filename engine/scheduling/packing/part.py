@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 from attrs import field, frozen
 
-from engine.scheduling.packing.problem import NodeKind, PackClass, PackingProblem
+from engine.scheduling.packing.problem import NodeKind, PackingProblem
 from engine.scheduling.packing.search import Ints
 
 UNLIMITED = 2**62
@@ -72,13 +72,12 @@ class Part:
         return min(Fraction(int(prices[each]), int(rooms[each])) for each in near.tolist())
 
 
+_Homes = dict[int, frozenset[int]]
+
+
 def parts_of(problem: PackingProblem) -> tuple[tuple[Part, ...], tuple[int, ...]]:
     """The parts, in an order that does not depend on the problem's; and the classes that no kind holds, by index."""
-    homes = {
-        index: frozenset(kind for kind in each.kinds if _holds_one(problem.kinds[kind], each))
-        for index, each in enumerate(problem.classes)
-        if each.count
-    }
+    homes = _homes_of(problem)
     homeless = tuple(index for index, kinds in sorted(homes.items()) if not kinds)
     homes = {index: kinds for index, kinds in homes.items() if kinds}
     kinds = _undominated(problem, homes)
@@ -86,11 +85,23 @@ def parts_of(problem: PackingProblem) -> tuple[tuple[Part, ...], tuple[int, ...]
     return tuple(made), homeless
 
 
-def _holds_one(kind: NodeKind, pod: PackClass) -> bool:
-    return kind.most != 0 and all(each <= room for each, room in zip(pod.requests, kind.room, strict=True))
-
-
-_Homes = dict[int, frozenset[int]]
+def _homes_of(problem: PackingProblem) -> _Homes:
+    """For each class with pods, the kinds that hold one of them."""
+    rooms = np.array([kind.room for kind in problem.kinds], np.int64)
+    is_there = np.array([kind.most != 0 for kind in problem.kinds], np.bool_)
+    known: dict[tuple[tuple[int, ...], frozenset[int]], frozenset[int]] = {}
+    homes: _Homes = {}
+    for index, each in enumerate(problem.classes):
+        if each.count:
+            asked = (each.requests, each.kinds)
+            if not each.kinds:
+                known[asked] = each.kinds
+            elif asked not in known:
+                kinds = np.array(sorted(each.kinds), np.int64)
+                holds = is_there[kinds] & (rooms[kinds] >= np.array(each.requests, np.int64)).all(axis=1)
+                known[asked] = frozenset(kinds[holds].tolist())
+            homes[index] = known[asked]
+    return homes
 
 
 def _undominated(problem: PackingProblem, homes: _Homes) -> tuple[int, ...]:
@@ -101,13 +112,15 @@ def _undominated(problem: PackingProblem, homes: _Homes) -> tuple[int, ...]:
         content: place for place, content in enumerate(sorted({_content(problem.kinds[kind]) for kind in guests}))
     }
     place_of = {kind: places[_content(problem.kinds[kind])] for kind in guests}
+    home_of = {kinds: sorted(map(place_of.__getitem__, kinds)) for kinds in set(homes.values())}
     held = {
-        index: (problem.classes[index].requests, problem.classes[index].count, sorted(map(place_of.__getitem__, kinds)))
+        index: (problem.classes[index].requests, problem.classes[index].count, home_of[kinds])
         for index, kinds in homes.items()
     }
+    held_by = {each: sorted(held[index] for index in each) for each in set(guests.values())}
 
     def order(kind: int) -> tuple[object, ...]:
-        return place_of[kind], -len(guests[kind]), sorted(held[index] for index in guests[kind])
+        return place_of[kind], -len(guests[kind]), held_by[guests[kind]]
 
     ordered = sorted(guests, key=order)
     bearing = _Bearing.of(problem.kinds[kind] for kind in ordered)
@@ -119,11 +132,16 @@ def _undominated(problem: PackingProblem, homes: _Homes) -> tuple[int, ...]:
 
 
 def _guests(homes: _Homes) -> dict[int, frozenset[int]]:
-    guests: dict[int, set[int]] = {}
+    alike: dict[frozenset[int], list[int]] = {}
     for index, kinds in homes.items():
+        alike.setdefault(kinds, []).append(index)
+    guests: dict[int, list[int]] = {}
+    for kinds, indices in alike.items():
         for kind in kinds:
-            guests.setdefault(kind, set()).add(index)
-    return {kind: frozenset(each) for kind, each in guests.items()}
+            guests.setdefault(kind, []).extend(indices)
+    # Most kinds have the same guests as many others: one object for them.
+    known: dict[tuple[int, ...], frozenset[int]] = {}
+    return {kind: known.setdefault(tuple(each), frozenset(each)) for kind, each in guests.items()}
 
 
 def _content(kind: NodeKind) -> tuple[int, tuple[int, ...], tuple[int, ...], int]:
@@ -164,28 +182,35 @@ class _Bearing:
 def _components(problem: PackingProblem, homes: _Homes, kinds: Sequence[int]) -> Iterator[tuple[list[int], list[int]]]:
     """Classes and kinds that hang together by who may go where, or by a limit."""
     leader = {kind: kind for kind in kinds}
+    place_of = {kind: place for place, kind in enumerate(kinds)}
 
     def led_by(kind: int) -> int:
         while leader[kind] != kind:
             kind = leader[kind]
         return kind
 
-    together = [[kind for kind in kinds if kind in allowed] for allowed in homes.values()]
+    together = [[kind for kind in kinds if kind in allowed] for allowed in dict.fromkeys(homes.values())]
     together += [[kind for kind in kinds if problem.kinds[kind].takes[limit]] for limit in range(len(problem.limits))]
     for joined in together:
         for kind in joined[1:]:
             first, second = led_by(joined[0]), led_by(kind)
-            leader[max(first, second, key=kinds.index)] = min(first, second, key=kinds.index)
+            leader[max(first, second, key=place_of.__getitem__)] = min(first, second, key=place_of.__getitem__)
     for head in kinds:
         if leader[head] == head:
             among = [kind for kind in kinds if led_by(kind) == head]
-            yield [index for index, allowed in homes.items() if allowed & set(among)], among
+            theirs = frozenset(among)
+            yield [index for index, allowed in homes.items() if not theirs.isdisjoint(allowed)], among
 
 
 def _part(problem: PackingProblem, members: Sequence[int], kinds: Sequence[int], homes: _Homes) -> Part:
+    allowed = {
+        home: tuple(place for place, kind in enumerate(kinds) if kind in home)
+        for home in {homes[index] for index in members}
+    }
+
     def order(index: int) -> tuple[object, ...]:
-        allowed = tuple(place for place, kind in enumerate(kinds) if kind in homes[index])
-        return tuple(-each for each in problem.classes[index].requests), allowed, problem.classes[index].count
+        asked = tuple(-each for each in problem.classes[index].requests)
+        return asked, allowed[homes[index]], problem.classes[index].count
 
     ordered = sorted(members, key=order)
     asked = [

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from attrs import field, frozen
 
 from engine.model.constraint import Taint
+from engine.model.labels import ALIASES
 from engine.model.labels import HOSTNAME as HOSTNAME_KEY
 from engine.scheduling.requirements import canonical_labels
 from engine.scheduling.topology.counter import Counter, NodeFilter
@@ -86,6 +87,9 @@ class Ground:
         self._values: list[str] = []
         self._shapes: dict[object, Shape] = {}
         self._foreseen: dict[object, Spot] = {}
+        self._foreseen_of: dict[int, tuple[Sequence[Mapping[str, str]], tuple[Spot, ...]]] = {}
+        # Under any of their names: beta names of some keys are old ones.
+        self._names = [*self._relevant, *(old for old, present in ALIASES.items() if present in self._relevant)]
         self._fresh: dict[object, Spot] = {}
 
     def domain(self, key: int, value: str | int) -> int:
@@ -108,11 +112,23 @@ class Ground:
 
     def foreseen(self, labels: Mapping[str, str]) -> Spot:
         """A node to be made, of its own hostname, of which these labels are known."""
-        content = tuple(labels.items())
+        content = tuple([labels.get(name) for name in self._names])
         if content not in self._foreseen:
             shape = self._shape(canonical_labels(labels), (), foreseen=True)
             self._foreseen[content] = Spot(shape, shape.domains)
         return self._foreseen[content]
+
+    def foreseen_apart(self, nodes: Sequence[Mapping[str, str]]) -> tuple[Spot, ...]:
+        """The different ones of many nodes to be made. What a tuple comes to is kept: thousands of classes are offered
+        the very same nodes."""
+        known = self._foreseen_of.get(id(nodes))
+        if known is not None:
+            return known[1]
+        spots = tuple({spot.shape: spot for spot in map(self.foreseen, nodes)}.values())
+        if isinstance(nodes, tuple):
+            # The tuple is kept as well, so that nothing else comes to have its identity.
+            self._foreseen_of[id(nodes)] = nodes, spots
+        return spots
 
     def fresh(self, labels: Mapping[str, str]) -> Spot:
         """A node with these labels and its own hostname, on which nobody is yet."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 
 from attrs import field, frozen
 
@@ -62,11 +62,11 @@ class Tally:
             self._universe.clear()
             self._known.clear()
 
-    def offer(self, coupling: Coupling, combos: Iterable[Mapping[str, str]]) -> None:
+    def offer(self, coupling: Coupling, combos: Sequence[Mapping[str, str]]) -> None:
         """Nodes with such labels could be made for its pods: their domains are there to spread over."""
         if not coupling.spreads:
             return
-        spots = [self.ground.foreseen(labels) for labels in combos]
+        spots = self.ground.foreseen_apart(combos)
         whole = [spot for spot in spots if all(rule.key in spot.shape.present for rule in coupling.spreads)]
         for rule in coupling.spreads:
             offered = frozenset(spot.domains[rule.key] for spot in whole)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from engine.model import labels as keys
 from engine.model.constraint import HostPort, Taint
@@ -65,7 +65,7 @@ class Topology:
         if taken:
             self._ports[member] = self._ports.get(member, _NO_PORTS) | taken
 
-    def offer(self, coupling: Coupling, combos: Iterable[Mapping[str, str]]) -> None:
+    def offer(self, coupling: Coupling, combos: Sequence[Mapping[str, str]]) -> None:
         """Nodes could be made for pods of it with such values of its topology keys: domains to spread over from now on.
 
         Give one combo at least, an empty one where no key matters, whenever a new node is possible at all.
