@@ -197,7 +197,7 @@ class Plan:
     empty is not paused. ``nominations`` and ``binding_differences`` are in pod order; ``headroom`` in that of pools,
     resources and zones. ``verdicts`` are in the order of
     rules' names: of each guardrail, and of other rules where they have something to say of the whole plan. ``packing``
-    is None where nothing is launched, or not all that was to be.
+    is None where nothing is launched for a pod, or not all that was to be.
     """
 
     environment: str

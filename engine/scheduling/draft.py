@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from engine.model.environment import Caps
-from engine.model.money import UsdPerHour
-from engine.model.packing_bound import PackingBound
 from engine.model.pod import PodKey
 from engine.scheduling.ceilings import Ceiling
 from engine.scheduling.existing import World
@@ -64,13 +62,6 @@ class Draft:
     def cost_micros(self) -> int:
         """What the opened nodes cost an hour, what pools say that a node costs besides included."""
         return sum(opened.kind.cost.micros for opened in self.new_nodes.opened.values())
-
-    @property
-    def packing(self) -> PackingBound | None:
-        """None where it opens no node."""
-        if not self.new_nodes.opened:
-            return None
-        return PackingBound(UsdPerHour(self.cost_micros), UsdPerHour(self.lower_bound_micros))
 
     @property
     def rank(self) -> tuple[tuple[int, ...], int]:

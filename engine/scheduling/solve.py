@@ -20,6 +20,7 @@ from engine.scheduling.groups import PodClass, by_name, on_terms, pod_classes, s
 from engine.scheduling.launching import Launching
 from engine.scheduling.offers import Market, PoolOffers
 from engine.scheduling.problem import ExistingNode, Problem, Reservation, Solution
+from engine.scheduling.proof import packing_bound
 from engine.scheduling.refusals import base_refusal, refusals
 from engine.scheduling.requirements import canonical_labels
 from engine.scheduling.tie_refusals import TieRefusals
@@ -82,7 +83,7 @@ def solve(problem: Problem) -> Solution:
         unplaced=_unplaced(problem, pools, settled, _ties(problem, existing, settled.world, neighbourhood)),
         base_shortfalls=_base_shortfalls(problem, pools, settled),
         limits=(*settled.headroom.limit_uses(), *settled.world.counts.uses()),
-        packing=settled.packing,
+        packing=packing_bound(settled, market, every),
     )
 
 

@@ -51,14 +51,17 @@ def test_what_a_node_costs_besides_is_part_of_both() -> None:
     assert plan.packing.lower_bound > _paid(plan)
 
 
-def test_where_a_cap_leaves_pods_out_no_bound_is_claimed_that_counts_them() -> None:
+def test_where_a_cap_leaves_pods_out_the_bound_is_of_the_others() -> None:
     plan = _plan(9, caps=Caps(launches=2))
     assert len(plan.launches) == 2
-    assert plan.packing == PackingBound(_paid(plan), FREE)
+    assert plan.packing is not None
+    assert usd("0.199") < plan.packing.lower_bound <= plan.packing.cost == usd("0.2")
 
 
-def test_a_plan_that_launches_nothing_has_no_bound() -> None:
+def test_a_plan_that_launches_nothing_for_a_pod_has_no_bound() -> None:
     assert _plan(0).packing is None
+    kept = World(policy(node_pool(min_nodes=1)), (), sold=SOLD).decide()
+    assert (len(kept.launches), kept.packing) == (1, None)
 
 
 def test_the_bound_is_nothing_that_a_plan_does_so_its_hash_knows_nothing_of_it() -> None:
