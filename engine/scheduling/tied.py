@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Iterable, Mapping, Set
+from functools import lru_cache
 
 from attrs import evolve
 
@@ -33,7 +34,7 @@ def wishes_by_domain(wish: Wish, foreseen: Topology | None) -> list[Wish]:
     keys = sorted(is_pinned(coupling))
     if foreseen is None or coupling is None or not keys:
         return [wish]
-    combos = _combos(wish.rung, keys)
+    combos = _combos(wish.rung, tuple(keys))
     labels = [{**dict(pin), **seen} for pin, (_, seen) in combos.items()]
     handed_out, _ = pins(foreseen, coupling, len(wish.pods), labels, [cost for cost, _ in combos.values()])
     parts, taken, named = [], 0, list(combos)
@@ -43,7 +44,9 @@ def wishes_by_domain(wish: Wish, foreseen: Topology | None) -> list[Wish]:
     return parts
 
 
-def _combos(rung: Rung, keys: Sequence[str]) -> Mapping[Pin, tuple[int, Mapping[str, str]]]:
+# Classes by the thousand have a few dozen rungs among them.
+@lru_cache(maxsize=128)
+def _combos(rung: Rung, keys: tuple[str, ...]) -> Mapping[Pin, tuple[int, Mapping[str, str]]]:
     """The values of the keys that the rung's nodes can have, with the least that a pod costs there and the labels of
     such a node; in order."""
     found: dict[Pin, tuple[int, Mapping[str, str]]] = {}
