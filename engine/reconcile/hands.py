@@ -12,7 +12,8 @@ from attrs import frozen
 from engine.model.eviction import Eviction
 from engine.model.fault import Fault
 from engine.model.plan import Nomination, Plan, RemovalPhase
-from engine.model.pod import PodKey
+from engine.model.pod import Pod, PodKey
+from engine.model.quantity import NOTHING
 from engine.model.snapshot import Snapshot
 from engine.reconcile.host import Host, Work
 from engine.reconcile.ports import Ports
@@ -43,11 +44,11 @@ class Chores:
 def chores_of(plan: Plan, snapshot: Snapshot) -> Chores:
     """All that the plan wants done in the cluster and that the snapshot does not show done.
 
-    Nodes whose pods go first are opened first: a pod that is not told its own node yet takes the room of those told of
-    lower priority.
+    A pod that is not told its own node yet takes what room it finds on the nodes that are open, that of those told of
+    lower priority included. So nodes whose pods go first are opened first, and those with room to spare last.
     """
     named = {pod.key: pod.nominated_node_name for pod in snapshot.pods} if plan.nominations else {}
-    due = _most_urgent_first(registrations(plan, snapshot), plan, snapshot)
+    due = _in_order_of_opening(registrations(plan, snapshot), plan, snapshot)
     closed = closed_nodes(snapshot, due) if plan.nominations else frozenset()
     return Chores(
         registrations=due,
@@ -62,18 +63,25 @@ def chores_of(plan: Plan, snapshot: Snapshot) -> Chores:
     )
 
 
-def _most_urgent_first(due: tuple[Registration, ...], plan: Plan, snapshot: Snapshot) -> tuple[Registration, ...]:
-    """By the highest priority that is nominated to each, then by the lowest."""
+def _in_order_of_opening(due: tuple[Registration, ...], plan: Plan, snapshot: Snapshot) -> tuple[Registration, ...]:
+    """By the highest priority that is nominated to each, then by the lowest; then those first that leave no room to
+    pods of others."""
     if not (due and plan.nominations):
         return due
-    priority_of = {pod.key: pod.priority for pod in snapshot.pods}
-    of_node: dict[str, list[int]] = {}
+    pods = {pod.key: pod for pod in snapshot.pods}
+    room = {node.name: node.allocatable for node in snapshot.nodes}
+    of_node: dict[str, list[Pod]] = {}
     for told in plan.nominations:
-        of_node.setdefault(told.node, []).append(priority_of.get(told.pod, 0))
+        of_node.setdefault(told.node, []).append(pods[told.pod])
+    asked = {pod.placing.requests for told in of_node.values() for pod in told}
 
-    def order(each: Registration) -> tuple[bool, int, int]:
-        priorities = of_node.get(each.node)
-        return (False, -max(priorities), -min(priorities)) if priorities else (True, 0, 0)
+    def order(each: Registration) -> tuple[bool, int, int, int]:
+        own = of_node.get(each.node)
+        if not own:
+            return True, 0, 0, 0
+        left = room[each.node] - sum((pod.placing.requests for pod in own), NOTHING)
+        priorities = [pod.priority for pod in own]
+        return False, -max(priorities), -min(priorities), sum(requests.fits_in(left) for requests in asked)
 
     return tuple(sorted(due, key=order))
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from attrs import evolve
 
 from engine.decide import decide
@@ -10,7 +12,7 @@ from engine.model.constraint import Taint, TaintEffect
 from engine.model.ledger import Ledger, Milestones
 from engine.model.node import Node
 from engine.model.plan import Plan
-from engine.model.pod import PodKey
+from engine.model.pod import Pod, PodKey
 from engine.model.quantity import NVIDIA_GPU, Resources
 from engine.model.snapshot import CloudFacts, Snapshot
 from engine.reconcile.hands import Chores, chores_of
@@ -134,28 +136,43 @@ def test_a_registered_node_that_lacks_nothing_is_left_alone() -> None:
     assert registrations(*looked(whole)) == ()
 
 
-def test_the_node_of_the_most_urgent_pod_is_opened_first() -> None:
-    """kube-scheduler keeps no room for pods of lower priority than the one that it looks at."""
+def opened(*waiting: Pod, allocatable: Sequence[Resources] = (CAME.allocatable,) * 2) -> list[str]:
+    """The order in which two nodes are opened; the first pod is planned for the first, all others for the second."""
     claims = [claim(f"gpu-{number}", pool=POOL) for number in (1, 2)]
-    nodes = [node(f"n-{number}", instance_id=f"i-{number}", taints=CAME.taints, created=NOON) for number in (1, 2)]
-    pods = [
-        pod(f"wanted-{number}", gpu=1, tolerations=[ANYTHING], priority=priority)
-        for number, priority in ((1, -10), (2, 0))
+    nodes = [
+        evolve(node(f"n-{number}", instance_id=f"i-{number}", taints=CAME.taints, created=NOON), allocatable=room)
+        for number, room in enumerate(allocatable, 1)
     ]
+    planned = {str(each.key): "gpu-1" if each is waiting[0] else "gpu-2" for each in waiting}
     ledger = Ledger(
         instance_ids={each.name: f"i-{number}" for number, each in enumerate(claims, 1)},
-        planned={f"default/wanted-{number}": f"gpu-{number}" for number in (1, 2)},
+        planned=planned,
         milestones={each.name: Milestones(asked_at=NOON, launched_at=NOON) for each in claims},
     )
-    instances = tuple(evolve(instance(), id=f"i-{number}", claim=f"gpu-{number}") for number in (1, 2))
     seen = snapshot(
-        pods=pods,
+        pods=waiting,
         nodes=nodes,
         document=document(*claims),
         ledger=ledger,
         taken_at=NOON + minutes(1),
-        cloud=CloudFacts(instances=instances),
+        cloud=CloudFacts(
+            instances=tuple(evolve(instance(), id=f"i-{number}", claim=f"gpu-{number}") for number in (1, 2))
+        ),
     )
     found = chores_of(decide(seen, policy(POOL), catalog(), environment()), seen)
-    assert [(each.pod.name, each.node) for each in found.nominations] == [("wanted-1", "n-1"), ("wanted-2", "n-2")]
-    assert [each.node for each in found.registrations] == ["n-2", "n-1"]
+    assert {each.node for each in found.nominations} == {"n-1", "n-2"}
+    return [each.node for each in found.registrations]
+
+
+def test_the_node_of_the_most_urgent_pod_is_opened_first() -> None:
+    """kube-scheduler keeps no room for pods of lower priority than the one that it looks at."""
+    low, other = (pod(name, gpu=1, tolerations=[ANYTHING], priority=at) for name, at in (("low", -10), ("other", 0)))
+    assert opened(low, other) == ["n-2", "n-1"]
+
+
+def test_a_node_with_room_to_spare_is_opened_after_those_that_their_pods_fill() -> None:
+    """Else a pod that is not told its own node yet goes there, and its own stays empty."""
+    one, other = (pod(name, gpu=1, tolerations=[ANYTHING]) for name in ("one", "other"))
+    ample = Resources({**CAME.allocatable, NVIDIA_GPU: 2})
+    assert opened(one, other, allocatable=(ample, CAME.allocatable)) == ["n-2", "n-1"]
+    assert opened(one, other, allocatable=(CAME.allocatable, ample)) == ["n-1", "n-2"]
