@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 
 from engine.model.money import FREE
@@ -13,7 +13,7 @@ from engine.model.refusal import LostOffering
 from engine.scheduling.draft import Draft
 from engine.scheduling.existing import World
 from engine.scheduling.groups import PodClass, Shape, by_name
-from engine.scheduling.losers import losers
+from engine.scheduling.losers import Rival, losers
 from engine.scheduling.new_nodes import Opened, node_labels
 from engine.scheduling.next_best import next_best
 from engine.scheduling.offers import Kind, Market
@@ -56,20 +56,36 @@ class Launching:
         counts = Counter(self._class_of[pod].shape for pod in pods)
         held = (kind, frozenset(counts.items()))
         if held not in self._lost:
-            rivals = self._rivals(of_shape, counts) if pods else self._market.kinds_without_pods(kind.pool)
-            self._lost[held] = losers(kind, kind.usd_per_hour or FREE, islice(rivals, _RIVALS))
+            self._lost[held] = losers(kind, kind.usd_per_hour or FREE, self._rivals(kind, of_shape, counts))
         return self._lost[held]
 
-    def _rivals(self, of_shape: Mapping[Shape, PodClass], counts: Mapping[Shape, int]) -> Iterable[Kind]:
-        """Kinds that hold all of the pods, the cheapest first."""
+    def _rivals(self, winner: Kind, of_shape: Mapping[Shape, PodClass], counts: Mapping[Shape, int]) -> Iterable[Rival]:
+        """Kinds that hold all of the pods, the cheapest first; for pods of one shape, also several nodes together.
+
+        Places in reservations are no rivals: those that were left would have won.
+        """
+        if not of_shape:
+            return ((kind, 1) for kind in self._market.kinds_without_pods(winner.pool) if not kind.reservation)
+        if len(of_shape) == 1:
+            [(shape, pod_class)] = of_shape.items()
+            return self._several(pod_class, counts[shape])
         needed = NOTHING
         for shape, count in counts.items():
             requests = of_shape[shape].requests
             needed = needed + Resources({resource: amount * count for resource, amount in requests.items()})
         first, *others = [self._market.kinds(pod_class) for pod_class in of_shape.values()]
-        return (
-            kind for make, kind in first.items() if needed.fits_in(kind.room) and all(make in kinds for kinds in others)
+        holding = (
+            (kind, 1)
+            for make, kind in first.items()
+            if not kind.reservation and needed.fits_in(kind.room) and all(make in kinds for kinds in others)
         )
+        return islice(holding, _RIVALS)
+
+    def _several(self, pod_class: PodClass, pods: int) -> Iterator[Rival]:
+        for kind in self._market.kinds(pod_class).values():
+            fitting = pod_class.requests.times_in(kind.room)
+            if fitting and not kind.reservation:
+                yield kind, -(-pods // fitting)
 
 
 def _order(launch: NewNode) -> tuple[object, ...]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import pytest
 
 from engine.model import labels as keys
@@ -19,11 +21,18 @@ def kinds(*options: NodeOption, pool: str = "gpu") -> list[Kind]:
     return sorted(found, key=lambda kind: (kind.usd_per_hour or usd(0), kind.order))
 
 
+def alone(rivals: Iterable[Kind]) -> list[tuple[Kind, int]]:
+    """Each holds the pods with one node."""
+    return [(kind, 1) for kind in rivals]
+
+
 def told(rivals: list[Kind]) -> list[tuple[str, str]]:
     """What the first of them wins against, each with how much dearer it is."""
     winner = rivals[0]
     assert winner.usd_per_hour is not None
-    return [(each.offering, str(each.extra_usd_per_hour)) for each in losers(winner, winner.usd_per_hour, rivals)]
+    return [
+        (each.offering, str(each.extra_usd_per_hour)) for each in losers(winner, winner.usd_per_hour, alone(rivals))
+    ]
 
 
 def test_the_cheapest_of_each_other_type_is_told_and_no_more_than_three() -> None:
@@ -71,15 +80,21 @@ def test_its_own_type_at_its_own_price_is_no_loser() -> None:
 @pytest.mark.parametrize("lost", [option(G5_2XLARGE, is_available=False), option(G5_2XLARGE, price=None)])
 def test_what_cannot_be_bought_now_is_no_loser(lost: NodeOption) -> None:
     winner, *_ = kinds(option(G5_XLARGE))
-    assert losers(winner, usd("1"), kinds(lost)) == ()
+    assert losers(winner, usd("1"), alone(kinds(lost))) == ()
 
 
 def test_what_rules_like_less_may_be_cheaper() -> None:
     [winner], rivals = kinds(option(G5_2XLARGE)), kinds(option(G5_XLARGE))
-    [lost] = losers(winner, usd("1.2"), rivals)
+    [lost] = losers(winner, usd("1.2"), alone(rivals))
     assert (lost.usd_per_hour, lost.extra_usd_per_hour) == (usd("1"), usd("1") - usd("1.2"))
 
 
 def test_the_order_of_the_rivals_changes_nothing() -> None:
     every = kinds(option(G5_XLARGE), option(G5_2XLARGE), option(G5_12XLARGE))
-    assert losers(every[0], usd("1"), every) == losers(every[0], usd("1"), reversed(every))
+    assert losers(every[0], usd("1"), alone(every)) == losers(every[0], usd("1"), alone(reversed(every)))
+
+
+def test_nodes_of_which_it_takes_several_are_compared_by_what_they_cost_together() -> None:
+    large, small = kinds(option(G5_12XLARGE, price="3.5"))[0], kinds(option(G5_XLARGE))[0]
+    [lost] = losers(large, usd("3.5"), [(large, 1), (small, 4)])
+    assert (lost.usd_per_hour, lost.extra_usd_per_hour) == (usd("1"), usd("0.5"))
