@@ -24,9 +24,10 @@ from engine.model.policy import NodePool
 from engine.model.refusal import Refusal
 from engine.policy.rules.ruling import TypeAt
 from engine.scheduling.groups import PodClass, pod_classes
+from engine.scheduling.kinds import Kind
 from engine.scheduling.limits import Headroom, resource_order
-from engine.scheduling.offers import Kind, PoolOffers
-from engine.scheduling.offers import Market as Offering
+from engine.scheduling.market import Market as Offering
+from engine.scheduling.offers import PoolOffers
 from engine.scheduling.refusals import refusals
 
 

@@ -27,8 +27,10 @@ from engine.model.snapshot import CloudFacts, ResolvedSubnet, Snapshot
 from engine.model.workload import ObjectKey
 from engine.policy.launch_template import image_variant
 from engine.scheduling.groups import PodClass, pod_classes
+from engine.scheduling.kinds import Offer
 from engine.scheduling.limits import Headroom, resource_order
-from engine.scheduling.offers import Market, Offer, PoolOffers
+from engine.scheduling.market import Market
+from engine.scheduling.offers import PoolOffers
 from engine.scheduling.problem import PoolState, Problem
 from engine.scheduling.refusals import refusals
 from engine.scheduling.solve import solve

@@ -9,11 +9,6 @@ from attrs import evolve
 from engine.model import labels as keys
 from engine.model.constraint import TaintEffect, Toleration
 from engine.model.coupling import (
-    HOST_PORTS,
-    PERSISTENT_VOLUMES,
-    POD_AFFINITY,
-    POD_ANTI_AFFINITY,
-    TOPOLOGY_SPREAD,
     couplings,
 )
 from engine.model.duration import DurationError, parse_duration

@@ -20,7 +20,7 @@ from engine.report.explain_report import PodExplanation, PoolSaid, RuleSaid
 from engine.report.explain_steps import answer_words, steps_of
 from engine.report.words import counted, refusal_words
 from engine.scheduling.groups import PodClass
-from engine.scheduling.offers import Kind
+from engine.scheduling.kinds import Kind
 
 # The cheapest types that rules bar, and the cheapest that they let through.
 _BARRED_SHOWN, _LET_THROUGH_SHOWN = 2, 1

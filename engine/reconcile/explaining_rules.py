@@ -22,7 +22,7 @@ from engine.report.explain_report import InForce, RuleExplanation, RuleSaid
 from engine.report.explain_steps import answer_words, steps_of
 from engine.report.words import counted
 from engine.scheduling.groups import PodClass
-from engine.scheduling.offers import Kind
+from engine.scheduling.kinds import Kind
 from engine.scheduling.problem import PoolState
 
 

@@ -14,8 +14,8 @@ from engine.scheduling.ceilings import Ceiling
 from engine.scheduling.existing import World
 from engine.scheduling.groups import PodClass
 from engine.scheduling.limits import Headroom, LimitRow
+from engine.scheduling.market import Market
 from engine.scheduling.new_nodes import NewNodes
-from engine.scheduling.offers import Market
 from engine.scheduling.packed import Packed, Standing, Wish, packed
 from engine.scheduling.problem import PoolState
 from engine.scheduling.tied import Load, are_kept, is_tied, kept_by_ties, wishes_by_domain
@@ -127,11 +127,15 @@ class Draft:
             least = sum(self._buy_for(part, rung, with_standing=not fills_first) for part in apart)
             self.lower_bound_micros = max(self.lower_bound_micros, least)
             rung += 1
-        for pod_class in classes:
-            if is_tied(pod_class):
-                # Where others have gone by now may open what was closed to it.
-                self._fill(pod_class, self._left[pod_class])
-            self._open(pod_class)
+        waiting, before = classes, 0
+        while waiting and len(waiting) != before:
+            before = len(waiting)
+            for pod_class in waiting:
+                if is_tied(pod_class):
+                    # Where others have gone by now may open what was closed to it.
+                    self._fill(pod_class, self._left[pod_class])
+                self._open(pod_class)
+            waiting = [each for each in waiting if self._left[each] and is_tied(each)]
         return self
 
     def _parts(self, classes: Sequence[PodClass]) -> tuple[Sequence[PodClass], Sequence[PodClass]]:

@@ -15,7 +15,7 @@ from engine.model.pod import PodKey
 from engine.model.quantity import CPU, MEMORY, Resources
 from engine.scheduling.ceilings import Counts
 from engine.scheduling.groups import Demand, PodClass
-from engine.scheduling.offers import Kind, Offer, OfferingName
+from engine.scheduling.kinds import Kind, Offer, OfferingName
 from engine.scheduling.packed import Standing
 from engine.scheduling.problem import NodeOption
 from engine.scheduling.requirements import canonical_labels

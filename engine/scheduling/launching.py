@@ -13,10 +13,11 @@ from engine.model.refusal import LostOffering
 from engine.scheduling.draft import Draft
 from engine.scheduling.existing import World
 from engine.scheduling.groups import PodClass, Shape, by_name
+from engine.scheduling.kinds import Kind
 from engine.scheduling.losers import Rival, losers
+from engine.scheduling.market import Market
 from engine.scheduling.new_nodes import Opened, node_labels
 from engine.scheduling.next_best import next_best
-from engine.scheduling.offers import Kind, Market
 from engine.scheduling.problem import NewNode
 
 # So many of the cheapest kinds that would do are looked at; a few of them are told.

@@ -15,7 +15,7 @@ from engine.model.plan import LimitUse
 from engine.model.quantity import ACCELERATORS, CPU, MEMORY, NODES, NOTHING, Resources
 from engine.model.refusal import BringUpsFailed, CapReached, CeilingReached, GuardrailBlocks, LimitReached
 from engine.scheduling.ceilings import Ceiling
-from engine.scheduling.offers import Kind
+from engine.scheduling.kinds import Kind
 from engine.scheduling.problem import PoolState
 
 UNLIMITED = sys.maxsize

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from engine.model.money import UsdPerHour
 from engine.model.refusal import LostOffering
-from engine.scheduling.offers import Kind
+from engine.scheduling.kinds import Kind
 
 _OTHERS_SHOWN = 3
 

@@ -9,8 +9,9 @@ from engine.model.constraint import Requirement
 from engine.model.quantity import Resources
 from engine.model.refusal import Measured, NoTypeFits
 from engine.scheduling.groups import Demand, PodClass
+from engine.scheduling.kinds import Kind
 from engine.scheduling.limits import resource_order
-from engine.scheduling.offers import Kind, PoolOffers
+from engine.scheduling.offers import PoolOffers
 from engine.scheduling.requirements import canonical_labels
 
 

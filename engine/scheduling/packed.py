@@ -11,8 +11,8 @@ from attrs import field, frozen
 from engine.model.pod import PodKey
 from engine.model.quantity import Resources
 from engine.scheduling.groups import PodClass
+from engine.scheduling.kinds import Kind, Make, Rung
 from engine.scheduling.limits import LimitRow
-from engine.scheduling.offers import Kind, Make, Rung
 from engine.scheduling.packing.pack import DEFAULT_STEPS, pack
 from engine.scheduling.packing.problem import NodeKind, PackClass, Packing, PackingProblem
 from engine.scheduling.problem import NodeOption

@@ -9,7 +9,8 @@ from engine.model.packing_bound import PackingBound
 from engine.model.pod import PodKey
 from engine.scheduling.draft import Draft
 from engine.scheduling.groups import PodClass
-from engine.scheduling.offers import Kind, Market
+from engine.scheduling.kinds import Kind
+from engine.scheduling.market import Market
 from engine.scheduling.packed import Wish, packed
 
 # Of pods that were placed one by one nothing is proven on the way; there are few kinds of them.

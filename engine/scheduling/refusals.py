@@ -48,9 +48,10 @@ from engine.model.refusal import (
 from engine.model.spare_refusal import GpuWaste, WaitsForSpareCapacity
 from engine.scheduling.ceilings import NO_COUNTS, Counts
 from engine.scheduling.groups import PodClass
+from engine.scheduling.kinds import Kind
 from engine.scheduling.limits import Headroom
 from engine.scheduling.near_misses import cheapest_first, no_type_fits
-from engine.scheduling.offers import Kind, PoolOffers
+from engine.scheduling.offers import PoolOffers
 from engine.scheduling.requirements import ValueSet, shown_values
 from engine.scheduling.tie_refusals import TieRefusals, port_refusal
 from engine.scheduling.waste import waste_refusal

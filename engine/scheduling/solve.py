@@ -18,7 +18,8 @@ from engine.scheduling.draft import Draft
 from engine.scheduling.existing import World
 from engine.scheduling.groups import PodClass, by_name, on_terms, pod_classes, sharing
 from engine.scheduling.launching import Launching
-from engine.scheduling.offers import Market, PoolOffers
+from engine.scheduling.market import Market
+from engine.scheduling.offers import PoolOffers
 from engine.scheduling.problem import ExistingNode, Problem, Reservation, Solution
 from engine.scheduling.proof import packing_bound
 from engine.scheduling.refusals import base_refusal, refusals

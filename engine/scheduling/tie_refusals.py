@@ -15,7 +15,8 @@ from engine.model.coupling_refusal import (
     SpreadUnsatisfiable,
 )
 from engine.scheduling.groups import PodClass
-from engine.scheduling.offers import Kind, PoolOffers
+from engine.scheduling.kinds import Kind
+from engine.scheduling.offers import PoolOffers
 from engine.scheduling.problem import NodeOption
 from engine.scheduling.requirements import canonical_labels
 from engine.scheduling.tied import is_tied

@@ -9,7 +9,7 @@ from attrs import evolve
 
 from engine.model.pod import PodKey
 from engine.scheduling.groups import PodClass
-from engine.scheduling.offers import Rung
+from engine.scheduling.kinds import Rung
 from engine.scheduling.packed import Pin, Wish
 from engine.scheduling.requirements import canonical_labels
 from engine.scheduling.topology.coupling import Coupling

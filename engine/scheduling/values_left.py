@@ -12,7 +12,8 @@ from attrs import frozen
 
 from engine.model.quantity import NOTHING, Resources
 from engine.scheduling.groups import PodClass, Shape
-from engine.scheduling.offers import Offer, PoolOffers, Rung
+from engine.scheduling.kinds import Offer, Rung
+from engine.scheduling.offers import PoolOffers
 
 # The labels of a node under the pool's keys with minValues, in the order of the keys.
 _Values = tuple[str | None, ...]

@@ -9,7 +9,8 @@ from engine.model.policy import NodePool
 from engine.model.quantity import Resources
 from engine.model.spare_refusal import GpuWaste
 from engine.scheduling.groups import PodClass
-from engine.scheduling.offers import Kind, PoolOffers
+from engine.scheduling.kinds import Kind
+from engine.scheduling.offers import PoolOffers
 from engine.scheduling.problem import NodeOption
 
 

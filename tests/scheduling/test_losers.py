@@ -7,8 +7,9 @@ from collections.abc import Iterable
 import pytest
 
 from engine.model import labels as keys
+from engine.scheduling.kinds import Kind
 from engine.scheduling.losers import losers
-from engine.scheduling.offers import Kind, PoolOffers
+from engine.scheduling.offers import PoolOffers
 from engine.scheduling.problem import NodeOption
 from tests.builders import G5_2XLARGE, G5_12XLARGE, G5_XLARGE, P5_48XLARGE, node_pool, option, pool_state, usd
 

@@ -6,7 +6,8 @@ from engine.model.environment import Caps
 from engine.scheduling.draft import Draft
 from engine.scheduling.existing import World
 from engine.scheduling.groups import pod_classes
-from engine.scheduling.offers import Market, PoolOffers
+from engine.scheduling.market import Market
+from engine.scheduling.offers import PoolOffers
 from engine.scheduling.proof import packing_bound
 from engine.scheduling.topology.neighbourhood import Neighbourhood
 from tests.builders import G5_XLARGE, M5_LARGE, pod, pool_state, usd
