@@ -7,53 +7,31 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from attrs import field, frozen
-
 from engine.model import labels as keys
 from engine.model.constraint import HostPort, Taint
 from engine.model.pod import PodKey
-from engine.model.quantity import CPU, MEMORY, Resources
+from engine.model.quantity import Resources
 from engine.scheduling.ceilings import Counts
 from engine.scheduling.groups import Demand, PodClass
 from engine.scheduling.kinds import Kind, Offer, OfferingName
 from engine.scheduling.packed import Standing
+from engine.scheduling.places import (
+    Alike,
+    Fit,
+    Group,
+    Place,
+    dislikes_of,
+    less,
+    may_not_wait_for,
+    rank_of,
+    tightest_first,
+)
 from engine.scheduling.problem import NodeOption
 from engine.scheduling.requirements import canonical_labels
 from engine.scheduling.topology.topology import Topology
 from engine.scheduling.values_left import ValuesLeft
 
 _ALWAYS_RELEVANT = frozenset((keys.NODE_POOL, keys.INSTANCE_TYPE, keys.CAPACITY_TYPE, keys.ZONE))
-
-
-@frozen(eq=False)
-class Place:
-    """What decides, room apart, which pods a node takes. One object for equal places."""
-
-    labels: Mapping[str, str]
-    taints: tuple[Taint, ...]
-    is_accelerated: bool
-    in_flight: bool
-    offering: OfferingName
-    content: tuple[object, ...]
-
-
-@frozen(eq=False)
-class Alike:
-    """Nodes of one place with equal room. ``is_empty``: no pod is there, nor planned for it so far.
-
-    ``order`` puts the tightest first: accelerators, cpu, memory; then content, so that names decide only between twins.
-    """
-
-    place: Place
-    room: Resources
-    is_empty: bool
-    order: tuple[object, ...]
-
-    @classmethod
-    def of(cls, place: Place, room: Resources, is_empty: bool) -> Alike:
-        devices = sum(room.amount(resource) for resource in room.accelerators())
-        order = (devices, room.amount(CPU), room.amount(MEMORY), place.content, tuple(room.items()))
-        return cls(place, room, is_empty, order)
 
 
 class World:
@@ -138,12 +116,12 @@ class World:
     ) -> Sequence[PodKey]:
         """Puts pods of the class on one node; returns those that may not go there or do not fit."""
         alike = self._is[member]
-        if _may_not_wait_for(pod_class, alike.place, errors_bar=False):
+        if may_not_wait_for(pod_class, alike.place, errors_bar=False):
             return pods
         count = len(pods) if regardless_of_room else min(len(pods), pod_class.requests.times_in(alike.room))
         if self.topology is not None and pod_class.coupling is not None and pod_class.coupling.ports:
             count = self.topology.admitted(pod_class.coupling, member, count)
-        if not count or _dislikes(pod_class.demand, alike.place) is None:
+        if not count or dislikes_of(pod_class.demand, alike.place) is None:
             return pods
         self._hold(alike, member, pods[:count], pod_class)
         return pods[count:]
@@ -240,7 +218,7 @@ class World:
                 break
         return pods[placed:]
 
-    def _fill_in_order(self, pod_class: PodClass, pods: Sequence[PodKey], order: Sequence[_Fit]) -> int:
+    def _fill_in_order(self, pod_class: PodClass, pods: Sequence[PodKey], order: Sequence[Fit]) -> int:
         placed = 0
         for fit in order:
             for member in list(self._members[fit.alike]):
@@ -262,14 +240,14 @@ class World:
             return most
         return self.counts.admitted(pod_class.shares, place.offering[0], member, pod_class.requests, most)
 
-    def _fill_best_offered(self, pod_class: PodClass, pods: Sequence[PodKey], offered: list[tuple[_Fit, Offer]]) -> int:
+    def _fill_best_offered(self, pod_class: PodClass, pods: Sequence[PodKey], offered: list[tuple[Fit, Offer]]) -> int:
         """Fills the best empty nodes, as many as the class would open, spread over zones alike; drops used-up ones."""
-        ranks = [(_rank(fit, offer, len(pods)), fit) for fit, offer in offered]
+        ranks = [(rank_of(fit, offer, len(pods)), fit) for fit, offer in offered]
         best = min(rank for rank, _ in ranks)
         equals = [fit for rank, fit in ranks if rank == best]
         each = min(equals[0].count, len(pods))
         placed = 0
-        closed: set[_Fit] = set()
+        closed: set[Fit] = set()
         for _ in range(len(pods) // each):
             if not equals:
                 break
@@ -293,7 +271,7 @@ class World:
                 return member, count
         return -1, 0
 
-    def _zone_order_of(self, fit: _Fit) -> tuple[tuple[int, str], tuple[object, ...]]:
+    def _zone_order_of(self, fit: Fit) -> tuple[tuple[int, str], tuple[object, ...]]:
         pool, _, _, zone = fit.alike.place.offering
         return self.zone_order(pool, zone, with_empty=False), fit.alike.order
 
@@ -311,7 +289,7 @@ class World:
             self.topology.put(pod_class.coupling, member, len(pods))
         if self.values_left is not None:
             self.values_left.put(pod_class, member, len(pods))
-        self._put(place, _less(alike.room, pod_class.requests, len(pods)), member, is_empty=False)
+        self._put(place, less(alike.room, pod_class.requests, len(pods)), member, is_empty=False)
         self._count(place, False, 1)
 
     def _put(self, place: Place, room: Resources, member: int, is_empty: bool) -> None:
@@ -325,87 +303,25 @@ class World:
         where = (pool, zone, is_empty)
         self._in_zone[where] = self._in_zone.get(where, 0) + change
 
-    def _fitting(self, pod_class: PodClass, offers: Mapping[OfferingName, Offer]) -> tuple[_Group, _Group]:
+    def _fitting(self, pod_class: PodClass, offers: Mapping[OfferingName, Offer]) -> tuple[Group, Group]:
         """The nodes that take a pod of the class: those that are there, and those on their way."""
-        there, coming = _Group(), _Group()
+        there, coming = Group(), Group()
         dislikes = self._dislikes.setdefault(pod_class.demand, {})
         for alike in self._members:
             count = pod_class.requests.times_in(alike.room)
             if not count:
                 continue
             place = alike.place
-            if _may_not_wait_for(pod_class, place, errors_bar=True):
+            if may_not_wait_for(pod_class, place, errors_bar=True):
                 continue
             if place not in dislikes:
-                dislikes[place] = _dislikes(pod_class.demand, place)
+                dislikes[place] = dislikes_of(pod_class.demand, place)
             disliked = dislikes[place]
             if disliked is not None:
                 wasted = place.is_accelerated and not pod_class.accelerators
                 offer = offers.get(place.offering) if alike.is_empty else None
-                (coming if place.in_flight else there).sort_in(_Fit(alike, count, disliked, wasted), offer)
+                (coming if place.in_flight else there).sort_in(Fit(alike, count, disliked, wasted), offer)
         for group in (there, coming):
-            group.first.sort(key=_tightest_first)
-            group.last.sort(key=_tightest_first)
+            group.first.sort(key=tightest_first)
+            group.last.sort(key=tightest_first)
         return there, coming
-
-
-@frozen(eq=False)
-class _Fit:
-    """Nodes that hold ``count`` pods of a class each, with how many taints speak softly against it."""
-
-    alike: Alike
-    count: int
-    disliked: int
-    wasted: bool
-
-
-@frozen(eq=False)
-class _Group:
-    first: list[_Fit] = field(factory=list)
-    offered: list[tuple[_Fit, Offer]] = field(factory=list)
-    last: list[_Fit] = field(factory=list)
-
-    def sort_in(self, fit: _Fit, offer: Offer | None) -> None:
-        if offer is not None:
-            self.offered.append((fit, offer))
-        elif fit.wasted and fit.alike.place.in_flight and fit.alike.is_empty:
-            # It is launched for pods that ask for accelerators: others may have what these leave, not come first.
-            return
-        elif fit.wasted and not fit.alike.place.in_flight:
-            self.last.append(fit)
-        else:
-            self.first.append(fit)
-
-
-def _less(room: Resources, requests: Resources, pods: int) -> Resources:
-    return room - Resources({resource: amount * pods for resource, amount in requests.items()})
-
-
-def _dislikes(demand: Demand, place: Place) -> int | None:
-    """How many taints speak against the place; None when the kube-scheduler would not bind the pod there at all."""
-    if demand.barring_taint(place.taints) is not None or not demand.admits(place.labels):
-        return None
-    return demand.disliked_taints(place.taints)
-
-
-def _may_not_wait_for(pod_class: PodClass, place: Place, *, errors_bar: bool) -> bool:
-    """Whether rules bar pods of the class from a node that is still to come; where nodes stand, they have no say.
-
-    A rule that errs makes nothing new of a node for the class, and takes nothing away that was planned before.
-    """
-    if not place.in_flight:
-        return False
-    pool, instance_type, capacity_type, _ = place.offering
-    bar = pod_class.rulings.bar(pool, (instance_type, capacity_type))
-    return bar is not None and (errors_bar or bar.is_forbidden)
-
-
-def _tightest_first(fit: _Fit) -> tuple[object, ...]:
-    return fit.disliked, fit.wasted, fit.alike.is_empty, fit.alike.order
-
-
-def _rank(fit: _Fit, offer: Offer, pods: int) -> tuple[object, ...]:
-    """As the offer itself is ranked; a node whose custom labels are others was opened for somebody else."""
-    labels = fit.alike.place.labels
-    others = sum(labels.get(key, value) != value for key, value in offer.kind.added_labels)
-    return fit.disliked, offer.cost(pods, fit.count), others

@@ -14,8 +14,10 @@ from engine.model.pod import PodKey
 from engine.scheduling.ceilings import Counts
 from engine.scheduling.existing import World
 from engine.scheduling.groups import PodClass
+from engine.scheduling.kinds import Kind, Offer
 from engine.scheduling.limits import Headroom
-from engine.scheduling.offers import Kind, Market, Offer, PoolOffers
+from engine.scheduling.market import Market
+from engine.scheduling.offers import PoolOffers
 from engine.scheduling.packed import PackedNode
 from engine.scheduling.problem import NodeOption
 from engine.scheduling.requirements import canonical_labels
@@ -160,9 +162,11 @@ class NewNodes:
 
     def _pods_on(self, offer: Offer, pod_class: PodClass) -> int:
         """How many pods of the class a new node takes."""
+        most = pod_class.coupling.most_on_a_new_node if pod_class.coupling is not None else None
+        count = offer.pods_per_node if most is None else min(most, offer.pods_per_node)
         if self.values_left is None:
-            return offer.pods_per_node
-        return self.values_left.on_new(pod_class, offer.kind.pool, offer.pods_per_node)
+            return count
+        return self.values_left.on_new(pod_class, offer.kind.pool, count)
 
     def _within_limits(self, kind: Kind) -> int:
         return self._headroom.nodes_within_limits(

@@ -60,6 +60,13 @@ class Coupling:
         return any(key == HOST and counter in self.adds for counter, key in self.affinity)
 
     @property
+    def most_on_a_new_node(self) -> int | None:
+        """How many of its pods one more node takes as long as it is not the last; None: any number."""
+        if self.ports or HOST in self.excludes_itself:
+            return 1
+        return min((rule.max_skew for rule in self.spreads if rule.key == HOST and rule.counts_itself), default=None)
+
+    @property
     def minds_hosts(self) -> bool:
         """Whether it matters who else is on its very node."""
         ruled = (*self.affinity, *self.bars, *((rule.counter, rule.key) for rule in self.spreads))
