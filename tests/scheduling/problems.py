@@ -16,7 +16,7 @@ from engine.model.pod import Pod, PodKey
 from engine.model.quantity import NOTHING, Resources
 from engine.model.refusal import PoolNotReady
 from engine.scheduling.daemons import daemon_overhead
-from engine.scheduling.problem import ExistingNode, PoolState, Problem, Solution
+from engine.scheduling.problem import ExistingNode, PoolState, Problem, Reservation, Solution
 from tests.builders import (
     ANYTHING,
     G4AD_2XLARGE,
@@ -191,7 +191,8 @@ def problems(draw: st.DrawFn) -> Problem:
 
 
 def after(problem: Problem, solution: Solution) -> Problem:
-    """The same pods, still pending, a moment later: what was planned is launching, and caps are new."""
+    """The same pods, still pending, a moment later: what was planned is launching, pods are expected where they were
+    planned, and caps are new."""
     states = {state.pool.name: state for state in problem.pools}
     in_flight = []
     for number, node in enumerate(solution.new_nodes):
@@ -209,7 +210,18 @@ def after(problem: Problem, solution: Solution) -> Problem:
                 is_accelerated=node.option.instance_type.is_accelerated,
             )
         )
-    return evolve(problem, existing=(*problem.existing, *in_flight), pools=tuple(states.values()))
+    expected = [Reservation(each.pod, node=each.node, claim=each.claim) for each in solution.placements]
+    expected += [
+        Reservation(pod, node=None, claim=f"launched-{number}")
+        for number, node in enumerate(solution.new_nodes)
+        for pod in node.pods
+    ]
+    return evolve(
+        problem,
+        existing=(*problem.existing, *in_flight),
+        pools=tuple(states.values()),
+        reservations=tuple(expected),
+    )
 
 
 def burst(pods: int, classes: int, seed: int) -> Problem:
