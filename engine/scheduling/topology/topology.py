@@ -98,8 +98,9 @@ class Topology:
 
     def put(self, coupling: Coupling, member: int, pods: int) -> None:
         """So many pods of it are on the member from now on."""
-        self._tally.count(coupling.adds, self._spots[member], pods)
-        self.occupy(member, coupling.ports)
+        if pods:
+            self._tally.count(coupling.adds, self._spots[member], pods)
+            self.occupy(member, coupling.ports)
 
     def why_not(self, coupling: Coupling, member: int) -> Bar | None:
         """The first constraint that keeps one more pod of it from the member; None where it may go there."""
