@@ -13,6 +13,7 @@ from engine.model.constraint import Operator, Requirement
 from engine.model.pod import Pod
 from engine.scheduling.problem import PoolState, Problem, Solution
 from engine.scheduling.solve import solve
+from engine.scheduling.topology.neighbourhood import couplings
 from tests.builders import (
     G5_2XLARGE,
     G5_12XLARGE,
@@ -32,7 +33,7 @@ from tests.builders import (
     toleration,
     usd,
 )
-from tests.scheduling.tied_pods import term, tied
+from tests.scheduling.tied_pods import port, spread, term, tied
 
 TEAM = "example.com/team"
 DEAR = {**PRICES, "g5.12xlarge": "3.5"}
@@ -55,6 +56,23 @@ def test_pods_that_stay_on_one_node_get_one_that_holds_all_of_them_however_cheap
     solution = planned(together, pool_state())
     assert types_of(solution) == {"g5.12xlarge": 1}
     assert solution.unplaced == ()
+
+
+@pytest.mark.parametrize(
+    ("tie", "most"),
+    [
+        ({"ports": [port(80)]}, 1),
+        ({"apart": [term(keys.HOSTNAME)]}, 1),
+        ({"spreads": [spread(keys.HOSTNAME, 2), spread(keys.ZONE)]}, 2),
+        ({"spreads": [spread(keys.ZONE)]}, None),
+        ({"near": [term(keys.HOSTNAME)]}, None),
+    ],
+)
+def test_no_more_pods_are_reckoned_with_on_one_more_node_than_go_there(
+    tie: dict[str, list[object]], most: int | None
+) -> None:
+    [coupling] = couplings([tied(f"pod-{number}", **tie) for number in range(2)], (), ()).couplings  # type: ignore[arg-type]
+    assert coupling.most_on_a_new_node == most
 
 
 @pytest.mark.parametrize(
