@@ -104,8 +104,9 @@ class Draft:
         return self.placed_packed(sorted(classes, key=lambda each: bool(self._market.rungs(each))))
 
     def placed_tied_on_new(self, classes: Sequence[PodClass]) -> Draft:
-        """As `placed_packed`, but pods that are tied to others get new nodes of their own first: what stands may have
-        room for the first of them only, and keep the others from where they could be together."""
+        """As `placed_packed`, but pods that are tied to others get new nodes of their own first: what stands, or what
+        others of this plan leave, may have room for the first of them only, and keep the rest from where they could be
+        together."""
         tied = [each for each in classes if is_tied(each)]
         for pod_class in tied:
             self._left[pod_class] = pod_class.pods

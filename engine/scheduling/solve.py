@@ -100,7 +100,9 @@ def _best(classes: Sequence[PodClass], draft: Callable[[], Draft], there: World)
         if there.size:
             ways.append(Draft.placed_all_at_once)
         if there.size and together.unplaced:
-            ways += [Draft.placed_choosy_first, Draft.placed_tied_on_new]
+            ways.append(Draft.placed_choosy_first)
+        if together.unplaced:
+            ways.append(Draft.placed_tied_on_new)
     drafts += [way(draft(), classes).finished() for way in ways[1:]]
     tiers = [list(alike) for _, alike in groupby(classes, key=lambda each: each.priority)]
     if together.unplaced and len(tiers) > 1:

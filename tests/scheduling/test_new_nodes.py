@@ -58,6 +58,14 @@ def test_pods_that_stay_on_one_node_get_one_that_holds_all_of_them_however_cheap
     assert solution.unplaced == ()
 
 
+def test_pods_that_stay_on_one_node_do_not_begin_on_what_others_leave_where_not_all_of_them_fit() -> None:
+    large = pod("large", cpu="2", memory="13Gi", gpu=3)
+    together = [tied(f"pod-{number}", cpu="1", memory="13Gi", gpu=1, near=[term(keys.HOSTNAME)]) for number in range(2)]
+    solution = planned([large, *together], pool_state())
+    assert solution.unplaced == ()
+    assert {each.pods for each in solution.new_nodes} == {(large.key,), tuple(each.key for each in together)}
+
+
 @pytest.mark.parametrize(
     ("tie", "most"),
     [
