@@ -46,7 +46,10 @@ def test_a_node_is_worth_the_weights_of_the_terms_that_it_meets(
 
 def test_a_preferred_node_of_no_pool_is_one_that_stands() -> None:
     wanted = preferring((9, (UNMANAGED,))).placing
-    assert (preferred_weight(wanted.preferred_terms, {keys.ZONE: "us-east-1a"}), preferred_weight(wanted.preferred_terms, OURS)) == (9, 0)
+    assert (
+        preferred_weight(wanted.preferred_terms, {keys.ZONE: "us-east-1a"}),
+        preferred_weight(wanted.preferred_terms, OURS),
+    ) == (9, 0)
 
 
 def test_a_pod_that_prefers_a_node_of_no_pool_gets_one_of_ours() -> None:
