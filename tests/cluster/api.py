@@ -38,7 +38,9 @@ _PATHS = {
 Found = TypeVar("Found")
 
 
-def eventually(look: Callable[[], Found], what: str, seconds: float = WAIT_SECONDS) -> Found:
+def eventually(
+    look: Callable[[], Found], what: str, seconds: float = WAIT_SECONDS, poll_seconds: float = _POLL_SECONDS
+) -> Found:
     """The first true thing that ``look`` sees; fails the test with ``what`` and the last thing when there is none."""
     deadline = time.monotonic() + seconds
     while True:
@@ -47,7 +49,7 @@ def eventually(look: Callable[[], Found], what: str, seconds: float = WAIT_SECON
             return found
         if time.monotonic() > deadline:
             raise AssertionError(f"not within {seconds:.0f} s: {what}; last seen: {found!r}")
-        time.sleep(_POLL_SECONDS)
+        time.sleep(poll_seconds)
 
 
 class Cluster:

@@ -28,7 +28,7 @@ from engine.scheduling.packing.pack import pack
 from engine.scheduling.packing.problem import NodeKind, PackClass, PackingProblem
 from tests.builders import environment
 from tests.cluster.pod_groups import RUN
-from tests.cluster.promised_world import Stage, World, play
+from tests.cluster.promised_world import Stage, World, clear, play
 from tests.cluster.workloads import GPU_TAINT, Workload
 
 PODS_AT_ONCE = 200
@@ -102,7 +102,7 @@ def bill(stage: Stage, name: str, asked: Iterable[Ask]) -> Bill:
     empty, waiting = world.empty_claims(there), len(world.waiting(there))
     assert world.document is not None
     claims = tuple(world.document.claims)
-    world.clear()
+    clear(stage, [world])
     best = pack(_question(pods, kinds, sold, world.policy.node_classes[0], where), _STEPS)
     first = {name for name, _ in list(world.instances.items())[: world.bought[0]]}
     return Bill(

@@ -262,7 +262,7 @@ class _Drawing:
             spec["volumes"] = [{"name": "data", "persistentVolumeClaim": {"claimName": name}}]
             self._made.claims.append(_claim(name, self._made.namespace, self._ground.run, is_bound=volume == "bound"))
             if volume == "bound":
-                self._made.volumes.append(bound_volume(name, self._made.namespace, zone))
+                self._made.volumes.append(bound_volume(name, self._made.namespace, self._ground.run, zone))
         metadata = {"name": name, "namespace": self._made.namespace, "labels": dict(self._labels)}
         return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
 
@@ -275,18 +275,18 @@ def waiting_class(run: str) -> dict[str, Any]:
     return {
         "apiVersion": "storage.k8s.io/v1",
         "kind": "StorageClass",
-        "metadata": {"name": run},
+        "metadata": {"name": run, "labels": {RUN: run}},
         "provisioner": "ebs.csi.aws.com",
         "volumeBindingMode": "WaitForFirstConsumer",
     }
 
 
-def bound_volume(claim: str, namespace: str, zone: str, storage_class: str = "") -> dict[str, Any]:
+def bound_volume(claim: str, namespace: str, run: str, zone: str, storage_class: str = "") -> dict[str, Any]:
     """A PersistentVolume of one zone, made for the claim."""
     return {
         "apiVersion": "v1",
         "kind": "PersistentVolume",
-        "metadata": {"name": f"pv-{namespace}-{claim}"},
+        "metadata": {"name": f"pv-{namespace}-{claim}", "labels": {RUN: run}},
         "spec": {
             "capacity": {"storage": "1Gi"},
             "accessModes": ["ReadWriteOnce"],

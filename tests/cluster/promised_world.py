@@ -48,6 +48,8 @@ from tests.cluster.workloads import Workload
 
 # kube-scheduler lets a pod that it found no node for often rest for ten seconds before it tries again.
 _STILL_SECONDS, _PATIENCE_SECONDS = 11.0, 60.0
+# Lists of all pods keep the API server busy.
+_POLL_SECONDS = 0.4
 _UNREGISTERED = {"key": keys.UNREGISTERED_TAINT, "effect": TaintEffect.NO_EXECUTE.value}
 _NOT_READY = "node.kubernetes.io/not-ready"
 _SELECTED_NODE = "volume.kubernetes.io/selected-node"
@@ -88,14 +90,9 @@ class Stage:
     def create(self, manifest: Mapping[str, Any]) -> None:
         self.client.create(_CREATED[manifest["kind"]].format(manifest["metadata"].get("namespace")), manifest)
 
-    def delete(self, manifest: Mapping[str, Any]) -> None:
-        metadata = manifest["metadata"]
-        try:
-            path = _CREATED[manifest["kind"]].format(metadata.get("namespace"))
-            self.client.delete(f"{path}/{metadata['name']}")
-        except PlaneRefused as refused:
-            if refused.status != _GONE:
-                raise
+    def delete_all(self, kind: str, namespace: str = "", selector: str = "") -> None:
+        query = f"?labelSelector={selector}" if selector else ""
+        self.client.delete(_CREATED[kind].format(namespace) + query)
 
     def list(self, kind: str) -> list[dict[str, Any]]:
         """Those of all namespaces."""
@@ -127,7 +124,9 @@ class Stage:
             if not chosen:
                 continue
             zone = self.client.get(f"/api/v1/nodes/{chosen}")["metadata"]["labels"][keys.ZONE]
-            made = bound_volume(metadata["name"], metadata["namespace"], zone, claim["spec"]["storageClassName"])
+            # The class is named for the run, as all that is its own.
+            run = claim["spec"]["storageClassName"]
+            made = bound_volume(metadata["name"], metadata["namespace"], run, zone, run)
             try:
                 self.create(made)
             except PlaneRefused as refused:
@@ -244,14 +243,6 @@ class World:
             self.stage.create(gone)
             self.displaced += 1
 
-    def clear(self) -> None:
-        """Leave room for the next workload; namespaces go by themselves."""
-        for instance in self.instances.values():
-            self.stage.delete({"kind": "Node", "metadata": {"name": instance.private_dns_name}})
-        for manifest in (*self.drawn.daemon_sets, *self.drawn.pods, *self.drawn.first, *self.drawn.namespaces):
-            if manifest["kind"] != "PersistentVolumeClaim":
-                self.stage.delete(manifest)
-
     def _register(self, claim: Claim) -> None:
         now = datetime.now(UTC)
         name = f"{self.drawn.name}-{len(self.instances)}"
@@ -280,17 +271,29 @@ def play(stage: Stage, worlds: Iterable[World], most_rounds: int) -> None:
     every = list(worlds)
     for world in every:
         world.create()
-    eventually(lambda: _all_tried(stage, every), "kube-scheduler has tried every pod", 120.0)
+    eventually(lambda: _all_tried(stage, every), "kube-scheduler has tried every pod", poll_seconds=_POLL_SECONDS)
     for _ in range(most_rounds):
         facts = stage.facts()
         bought = [world.buy(facts) for world in every]
-        if not any(bought) and not any(world.waiting(stage.list("Pod")) for world in every):
+        pods = stage.list("Pod")
+        if not any(bought) and not any(world.waiting(pods) for world in every):
             return
-        eventually(lambda: _all_ready(stage), "every node is ready")
+        eventually(lambda: _all_ready(stage), "every node is ready", poll_seconds=_POLL_SECONDS)
         facts = stage.facts()
         for world in every:
             world.open_nodes(facts)
         let_bind(stage, every)
+
+
+def clear(stage: Stage, worlds: Iterable[World]) -> None:
+    """Leave room for the next. Namespaces stay: emptying one costs the plane more than all the rest."""
+    for world in worlds:
+        made = (*world.drawn.daemon_sets, *world.drawn.pods, *world.drawn.first)
+        held = {(each["kind"], each["metadata"].get("namespace")) for each in made}
+        for kind, namespace in sorted((kind, namespace) for kind, namespace in held if namespace):
+            stage.delete_all(kind, namespace)
+    for kind in ("Node", "PersistentVolume", "StorageClass"):
+        stage.delete_all(kind, selector=RUN)
 
 
 def let_bind(stage: Stage, worlds: Iterable[World]) -> None:
@@ -309,7 +312,7 @@ def let_bind(stage: Stage, worlds: Iterable[World]) -> None:
             return
         if left != waiting:
             waiting, since = left, time.monotonic()
-        time.sleep(0.1)
+        time.sleep(_POLL_SECONDS)
 
 
 def _all_tried(stage: Stage, worlds: Iterable[World]) -> bool:

@@ -18,13 +18,13 @@ from engine.model.plan import RemovalPhase
 from engine.observe.catalog_source import read_catalog_data
 from engine.sandbox.control_plane import ControlPlane
 from tests.builders import environment
-from tests.cluster.promised_world import Stage, World, play
+from tests.cluster.promised_world import Stage, World, clear, play
 from tests.cluster.workloads import workload
 
 pytestmark = pytest.mark.cluster
 
 SEEDS = range(1, 201)
-SIDE_BY_SIDE = 20
+SIDE_BY_SIDE = 40
 MOST_ROUNDS = 5
 # Shares of the nodes that plans bought at first.
 MOST_EMPTY, MOST_BOUGHT_LATER = 0.02, 0.02
@@ -58,8 +58,7 @@ def results(control_plane: ControlPlane, tmp_path_factory: pytest.TempPathFactor
         for seed, world in worlds.items():
             found[seed] = _result(world, stage)
             _tell(seed, world, found[seed], folder)
-        for world in worlds.values():
-            world.clear()
+        clear(stage, worlds.values())
     yield found
     bought = [one.bought for one in found.values()]
     print(
