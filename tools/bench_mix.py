@@ -72,7 +72,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("--pods", type=int, nargs="*", default=COUNTS)
-    parser.add_argument("--judged", type=int, default=1000, help="plans of more pods than that are not judged")
+    parser.add_argument("--judged", type=int, default=500, help="plans of more pods than that are not judged")
     given = parser.parse_args()
     told: dict[str, Any] = {"load_average_before": round(os.getloadavg()[0], 2), "runs": given.runs, "counts": []}
     print(f"Load average {told['load_average_before']}. Least of {given.runs} runs.")

@@ -1,4 +1,4 @@
-"""What any plan for the pods of the mix costs at the least, worked out without the engine.
+"""What any plan for the pods of the mix costs at the least, worked out without the scheduler.
 
 A linear program: parts of nodes may be bought. They must hold all that the pods ask for together, and no node holds two
 of the pods that keep apart on hosts. What a node's daemons and labels take is not known here, so the bound is only true
@@ -14,6 +14,7 @@ import numpy as np
 
 from engine.model import labels as keys
 from engine.model.pod import Pod
+from engine.scheduling.packing.master import quiet_solver
 from engine.scheduling.problem import NodeOption
 
 MICROS = 1_000_000
@@ -24,8 +25,7 @@ def least_usd_per_hour(pods: Sequence[Pod], options: Sequence[NodeOption]) -> fl
     resources = ("cpu", "memory", "pods")
     asked = [sum(pod.placing.requests.amount(name) for pod in pods) for name in resources]
     hosts = sum(any(term.key == keys.HOSTNAME for term in pod.placing.pod_anti_affinity) for pod in pods)
-    solver = highspy.Highs()
-    solver.silent()
+    solver = quiet_solver()
     # Shares of all that is asked for: numbers near one.
     for _ in resources:
         solver.addRow(1.0, highspy.kHighsInf, 0, np.array([], np.int32), np.array([], np.float64))
