@@ -155,7 +155,7 @@ def _steps(chores: Chores, ports: Ports) -> list[tuple[str, Work]]:
     """In the order in which pods gain by them; marks apart.
 
     A pod that is tried in vain while its node is closed loses its nomination, so each new node is opened right after
-    its own pods are told, node by node.
+    its own pods are told, node by node; and they are told again, for those that were tried in between.
     """
     opening = {each.node for each in chores.registrations if each.opens}
     told_first = tuple(each for each in chores.nominations if each.node not in opening)
@@ -165,6 +165,8 @@ def _steps(chores: Chores, ports: Ports) -> list[tuple[str, Work]]:
         if own:
             steps.append((_NOMINATIONS, partial(_nominate, ports, own)))
         steps.append((f"node {each.node}", partial(register, ports, each)))
+        if own:
+            steps.append((_NOMINATIONS, partial(_nominate, ports, own)))
     return steps
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from types import SimpleNamespace
+from typing import cast
 
 from attrs import evolve
 
@@ -15,7 +17,8 @@ from engine.model.plan import Plan
 from engine.model.pod import Pod, PodKey
 from engine.model.quantity import NVIDIA_GPU, Resources
 from engine.model.snapshot import CloudFacts, Snapshot
-from engine.reconcile.hands import Chores, chores_of
+from engine.reconcile.hands import Chores, chores_of, nominate_and_register
+from engine.reconcile.ports import Ports
 from engine.reconcile.registrations import Registration, Step, registrations
 from tests.builders import (
     ANYTHING,
@@ -176,3 +179,21 @@ def test_a_node_with_room_to_spare_is_opened_after_those_that_their_pods_fill() 
     ample = Resources({**CAME.allocatable, NVIDIA_GPU: 2})
     assert opened(one, other, allocatable=(ample, CAME.allocatable)) == ["n-2", "n-1"]
     assert opened(one, other, allocatable=(CAME.allocatable, ample)) == ["n-1", "n-2"]
+
+
+def test_pods_are_told_their_node_again_once_it_is_open() -> None:
+    """One that was tried between being told and the opening has forgotten it."""
+    done: list[str] = []
+
+    class Recorder:
+        def nominate(self, pod: PodKey, node_name: str) -> str:
+            done.append(f"{pod.name} to {node_name}")
+            return ""
+
+        def register(self, node_name: str, *_: object, hold: bool) -> bool:
+            done.append(f"{node_name} opened")
+            return not hold
+
+    ports = SimpleNamespace(nominator=Recorder(), registrar=Recorder())
+    nominate_and_register(cast("Ports", ports), chores(CAME))
+    assert done == ["wanted to n", "n opened", "wanted to n"]
