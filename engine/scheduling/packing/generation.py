@@ -13,7 +13,7 @@ from attrs import frozen
 
 from engine.scheduling.packing.compiled import best_load, weighing
 from engine.scheduling.packing.master import MICROS, Column, Master, Optimum
-from engine.scheduling.packing.part import Part
+from engine.scheduling.packing.part import UNLIMITED, Part
 from engine.scheduling.packing.search import Floats, Ints
 
 # Searches count money in thousandths of a micro-dollar.
@@ -27,7 +27,10 @@ _PATIENCE = 10
 # Loads that gain less than this part of a price are not looked for, and bounds are that much lower: first large gains,
 # which are found fast, and finer ones when there are none left.
 _WORTHWHILE = (1e-3, 1e-4, 1e-5)
-_STEPS_OF_PROGRAM = 5_000
+# What one solution of the program counts as; and from how many classes on its time grows with the cube of their number.
+_STEPS_OF_PROGRAM, _MANY_CLASSES = 5_000, 256
+# So many kinds are searched before it is asked whether that has brought anything.
+_KINDS_AT_ONCE = 48
 
 
 @frozen(eq=False)
@@ -53,6 +56,11 @@ def _whole(amounts: Floats | Ints) -> Ints:
     return np.rint(amounts).astype(np.int64)
 
 
+def steps_of_program(part: Part) -> int:
+    """What one solution of the part's program counts as."""
+    return _STEPS_OF_PROGRAM + max(0, len(part.counts) - _MANY_CLASSES) ** 3
+
+
 class Generation:
     """The columns found for a part, the last optimum over them, and the bound that was proven so far."""
 
@@ -72,6 +80,11 @@ class Generation:
         self._turns_in_vain = 0
         self._rounds = [_WEIGHING_ROUNDS] * len(part.prices)
         self._guests = [np.flatnonzero(fits) for fits in part.fits]
+        alike: dict[bytes, list[int]] = {}
+        for kind in np.argsort(part.prices, kind="stable").tolist():
+            alike.setdefault(self._guests[kind].tobytes(), []).append(kind)
+        # Kinds with the same guests, the cheap ones first.
+        self._alike = list(alike.values())
 
     def turn(self) -> int:
         """One solution of the program and one search for each kind. Returns the steps used. Raises SolverFailed."""
@@ -93,7 +106,7 @@ class Generation:
             self._search_longer()
         else:
             self._search_finer()
-        return steps + _STEPS_OF_PROGRAM
+        return steps + steps_of_program(self.part)
 
     @property
     def is_done(self) -> bool:
@@ -113,31 +126,63 @@ class Generation:
         self._smoothing = _SMOOTHING
 
     def _search(self, asked: _Prices, now: _Prices) -> tuple[int, int, bool, bool]:
-        """Steps used, columns added, whether any search was cut short, whether the bound got better."""
+        """Steps used, columns added, whether any search was cut short, whether the bound got better.
+
+        Where there are many kinds, those that promise most come first, and the others are not looked into as long as
+        these bring anything: what each could be worth at most is known without a search.
+        """
         part, steps, added, was_cut = self.part, 0, 0, False
         scale = Fraction(1)
-        for kind, guests in enumerate(self._guests):
-            price = self._price(kind, asked)
-            requests, values = part.requests[guests], asked.worth[guests]
-            weights = weighing(requests, values, part.rooms[kind], self._rounds[kind])
+        at_most = self._worth_at_most(asked)
+        prices = [self._price(kind, asked) for kind in range(len(self._guests))]
+        order = sorted(range(len(prices)), key=lambda kind: (-at_most[kind] / max(1, prices[kind]), kind))
+        for place, kind in enumerate(order):
+            price = prices[kind]
             to_beat = price + int(price * self._worthwhile)
-            value, most, load, used = best_load(
-                requests, values, part.counts[guests], part.rooms[kind], weights, to_beat, self._longest
-            )
-            steps += used
-            if most > value:
-                was_cut, self._rounds[kind] = True, _MORE_ROUNDS
+            most = at_most[kind]
+            if most > to_beat and not (added and place >= _KINDS_AT_ONCE):
+                guests = self._guests[kind]
+                requests, values = part.requests[guests], asked.worth[guests]
+                weights = weighing(requests, values, part.rooms[kind], self._rounds[kind])
+                value, most, load, used = best_load(
+                    requests, values, part.counts[guests], part.rooms[kind], weights, to_beat, self._longest
+                )
+                steps += used
+                if most > value:
+                    was_cut, self._rounds[kind] = True, _MORE_ROUNDS
+                if value > to_beat and int(load @ now.worth[guests]) > self._price(kind, now):
+                    whole = np.zeros(len(part.counts), np.int64)
+                    whole[guests] = load
+                    added += self.master.add(Column(kind, tuple(whole.tolist())))
             if most > price:
                 scale = min(scale, Fraction(price, most))
-            if value > to_beat and int(load @ now.worth[guests]) > self._price(kind, now):
-                whole = np.zeros(len(part.counts), np.int64)
-                whole[guests] = load
-                added += self.master.add(Column(kind, tuple(whole.tolist())))
         bound = _bound(part, part.counts, asked, scale)
         better = bound > self.bound_micros or self.best_prices is None
         if better:
             self.bound_micros, self.best_prices, self._best_scale = max(bound, self.bound_micros), asked, scale
         return steps, added, was_cut, better
+
+    def _worth_at_most(self, asked: _Prices) -> list[int]:
+        """For each kind, what no load of it is worth more than: its room at prices at which no class is underpriced.
+
+        Any prices of resources give such a bound; those are taken that are nearly the best for a kind in the middle.
+        """
+        if len(self._guests) <= _KINDS_AT_ONCE:
+            return [UNLIMITED] * len(self._guests)
+        part = self.part
+        found = [UNLIMITED] * len(self._guests)
+        for kinds in self._alike:
+            guests = self._guests[kinds[0]]
+            requests, values = part.requests[guests], asked.worth[guests]
+            weights = weighing(requests, values, part.rooms[kinds[len(kinds) // 2]], _WEIGHING_ROUNDS)
+            cost = requests @ weights.T
+            with np.errstate(divide="ignore", invalid="ignore"):
+                ratios = np.where(values[:, None] > 0, values[:, None] / cost, 0.0).max(axis=0)
+                bounds = (part.rooms[kinds] @ weights.T * ratios).min(axis=1)
+            # Rounding must never make a bound too low.
+            for kind, bound in zip(kinds, np.ceil(bounds * (1 + 1e-9)).tolist(), strict=True):
+                found[kind] = min(UNLIMITED, int(bound)) if np.isfinite(bound) else UNLIMITED
+        return found
 
     def _price(self, kind: int, prices: _Prices) -> int:
         """A node of the kind, with what it takes of limits."""

@@ -9,7 +9,7 @@ from attrs import define, field
 
 from engine.scheduling.packing.diving import dive
 from engine.scheduling.packing.first_fit import Bought, first_fit, orders
-from engine.scheduling.packing.generation import Generation, resource_bound
+from engine.scheduling.packing.generation import Generation, resource_bound, steps_of_program
 from engine.scheduling.packing.integers import cost_micros, integer_optimum, promising, rounded, trimmed, unplaced
 from engine.scheduling.packing.master import Column, SolverFailed
 from engine.scheduling.packing.part import Part, parts_of
@@ -133,14 +133,14 @@ def pack(problem: PackingProblem, steps: int = DEFAULT_STEPS) -> Packing:
     simple bound; more never give anything worse.
 
     A step is one look at one class in one search, so the answer depends on nothing but the problem and the steps. A
-    turn of the search that has begun is ended. Pods are left out only where no kind holds them or limits are in the
+    turn of the search that has begun is ended; none is begun whose program alone counts as more than is left. Pods are left out only where no kind holds them or limits are in the
     way, and as few as are found; of those that stay, the cost is the least that is found.
     """
     parts, homeless = parts_of(problem)
     works = [_Work.begun(part) for part in parts]
     used, next_rounding = 0, _FIRST_ROUNDING
     while used < steps:
-        waiting = [work for work in works if not work.is_done]
+        waiting = [work for work in works if not work.is_done and used + steps_of_program(work.part) <= steps]
         if not waiting:
             break
         for work in waiting:

@@ -7,7 +7,7 @@ from fractions import Fraction
 from functools import cached_property
 
 import numpy as np
-from attrs import field, frozen
+from attrs import evolve, field, frozen
 
 from engine.scheduling.packing.problem import NodeKind, PackingProblem
 from engine.scheduling.packing.search import Ints
@@ -82,6 +82,7 @@ _Homes = dict[int, frozenset[int]]
 def parts_of(problem: PackingProblem) -> tuple[tuple[Part, ...], tuple[int, ...]]:
     """The parts, in an order that does not depend on the problem's; and the classes that no kind holds, by index."""
     homes = _homes_of(problem)
+    problem = _with_room_for_all(problem, homes)
     homeless = tuple(index for index, kinds in sorted(homes.items()) if not kinds)
     homes = {index: kinds for index, kinds in homes.items() if kinds}
     kinds = _undominated(problem, homes)
@@ -106,6 +107,20 @@ def _homes_of(problem: PackingProblem) -> _Homes:
                 known[asked] = frozenset(kinds[holds].tolist())
             homes[index] = known[asked]
     return homes
+
+
+def _with_room_for_all(problem: PackingProblem, homes: _Homes) -> PackingProblem:
+    """The same, no kind with more room than all of its guests together ask for: so much larger ones are alike."""
+    asked = np.array([[amount * each.count for amount in each.requests] for each in problem.classes], object)
+    total: dict[frozenset[int], tuple[int, ...]] = {}
+    kinds = list(problem.kinds)
+    for index, guests in _guests(homes).items():
+        if guests not in total:
+            total[guests] = tuple(asked[sorted(guests)].sum(axis=0).tolist())
+        room = tuple(map(min, kinds[index].room, total[guests]))
+        if room != kinds[index].room:
+            kinds[index] = evolve(kinds[index], room=room)
+    return evolve(problem, kinds=tuple(kinds))
 
 
 def _undominated(problem: PackingProblem, homes: _Homes) -> tuple[int, ...]:
