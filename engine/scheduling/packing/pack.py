@@ -133,8 +133,9 @@ def pack(problem: PackingProblem, steps: int = DEFAULT_STEPS) -> Packing:
     simple bound; more never give anything worse.
 
     A step is one look at one class in one search, so the answer depends on nothing but the problem and the steps. A
-    turn of the search that has begun is ended; none is begun whose program alone counts as more than is left. Pods are left out only where no kind holds them or limits are in the
-    way, and as few as are found; of those that stay, the cost is the least that is found.
+    turn of the search that has begun is ended; none is begun whose program alone counts as more than is left. Pods are
+    left out only where no kind holds them or limits are in the way, and as few as are found; of those that stay, the
+    cost is the least that is found.
     """
     parts, homeless = parts_of(problem)
     works = [_Work.begun(part) for part in parts]
