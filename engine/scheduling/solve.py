@@ -32,8 +32,8 @@ from engine.scheduling.whereabouts import Whereabouts
 
 # How a draft places classes.
 _Way = Callable[[Draft, Sequence[PodClass]], Draft]
-# Up to so many classes and groups of nodes that are alike, several ways are tried and the best is kept.
-_FEW_CLASSES, _FEW_NODES = 60, 60
+# Up to so many classes, groups of nodes that are alike, and pods, several ways are tried and the best is kept.
+_FEW_CLASSES, _FEW_NODES, _FEW_PODS = 60, 60, 2_000
 
 
 def solve(problem: Problem) -> Solution:
@@ -95,7 +95,8 @@ def _best(classes: Sequence[PodClass], draft: Callable[[], Draft], there: World)
         return together
     drafts = [together]
     ways = [Draft.placed_packed]
-    if len(classes) <= _FEW_CLASSES and there.size <= _FEW_NODES:
+    pods = sum(len(each.pods) for each in classes)
+    if len(classes) <= _FEW_CLASSES and there.size <= _FEW_NODES and pods <= _FEW_PODS:
         ways.append(Draft.placed_one_by_one)
         if there.size:
             ways.append(Draft.placed_all_at_once)

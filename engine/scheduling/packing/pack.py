@@ -21,6 +21,8 @@ DEFAULT_STEPS = 16_000_000
 # When that many steps are used, what is known by then is made whole: at the same points whatever steps are given, so
 # that more of them never end worse. The integer program waits until its columns are worth it.
 _FIRST_ROUNDING, _BETWEEN_ROUNDINGS, _FIRST_PROGRAM = 500_000, 4, 8_000_000
+# More columns than that for each class are not put into an integer program.
+_MOST_COLUMNS = 8
 # So near to the bound there is no more to be had for the effort.
 _GOOD_ENOUGH = 1.0005
 
@@ -113,7 +115,7 @@ class _Work:
         columns = known.master.columns[: len(known.optimum.amounts)]
         for each in rounded(self.part, columns, known.optimum):
             self.offer(each)
-        if with_program and self._rank > (0, self.bound_micros):
+        if with_program and self._is_worth_more_work:
             self._try_program(known)
         self.is_done = self.is_done or not self._is_worth_more_work
 
@@ -122,6 +124,9 @@ class _Work:
             return
         columns = known.master.columns[: len(known.optimum.amounts)]
         good = columns if self.has_all_loads else promising(self.part, columns, known.optimum)
+        if len(good) > _MOST_COLUMNS * len(self.part.counts):
+            # Kinds of nearly one price for their room: so many loads are as good that rounding does as well.
+            return
         own = [Column(each.kind, each.load) for each in self.best]
         found = integer_optimum(self.part, list(dict.fromkeys([*good, *own, *more])))
         if found is not None:
