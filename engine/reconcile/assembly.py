@@ -76,7 +76,7 @@ def assemble(workspace: Workspace, name: str) -> Ports:
     if sandbox is not None:
         environment = sandboxed.started(workspace, environment, sandbox, policy)
     if sandbox is not None and sandbox.cluster is ClusterKind.SIMULATED:
-        cluster, simulated = sandboxed.simulated(workspace, environment, sandbox)
+        cluster, simulated = sandboxed.simulated(workspace, environment, sandbox, store)
         ways = _Ways(cluster, simulated, simulated, BindsByItself(), StoreLease(store), lambda: Polled(cluster))
     else:
         ways = _kubernetes(environment, store)

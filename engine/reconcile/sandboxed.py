@@ -10,6 +10,7 @@ from typing import Any
 
 from attrs import evolve, frozen
 
+from engine.converge.store import DocumentStore
 from engine.model.document import DesiredDocument
 from engine.model.environment import Cluster, ClusterKind, Environment, Sandbox
 from engine.model.fault import Fault
@@ -60,11 +61,11 @@ def started(workspace: Workspace, environment: Environment, sandbox: Sandbox, po
 
 
 def simulated(
-    workspace: Workspace, environment: Environment, sandbox: Sandbox
+    workspace: Workspace, environment: Environment, sandbox: Sandbox, store: DocumentStore
 ) -> tuple[ClusterSource, SimulatedCluster]:
-    """The simulated cluster of an environment that has one: to read, and to act on."""
+    """The simulated cluster of an environment that has one: to read, and to act on. ``store`` knows what is planned."""
     cluster = _simulation(workspace, environment.name, sandbox)
-    return _Prompted(cluster), cluster
+    return _Prompted(cluster, store), cluster
 
 
 def up(workspace: Workspace, name: str, tell: Tell) -> Environment:
@@ -126,9 +127,10 @@ class _Prompted:
     """A simulated cluster that is brought to where the machines let it come before it is read."""
 
     cluster: SimulatedCluster
+    store: DocumentStore
 
     def read(self, cloud: CloudFacts, document: DesiredDocument | None) -> ClusterFacts:
-        self.cluster.advance(machines_of(cloud.instances, document))
+        self.cluster.advance(machines_of(cloud.instances, document), self.store.ledger().ledger.planned)
         objects = self.cluster.read()
         return decode_cluster(objects.pods, objects.nodes, objects.daemon_sets)
 

@@ -85,15 +85,19 @@ class SimulatedCluster:
         state = self._file.state()
         return ClusterObjects(pods=state.pods, nodes=state.nodes, daemon_sets=state.daemon_sets)
 
-    def advance(self, machines: Iterable[Machine]) -> None:
-        """Bring nodes and pods to where these machines, all that there are, let them come."""
+    def advance(self, machines: Iterable[Machine], planned: Mapping[str, str] | None = None) -> None:
+        """Bring nodes and pods to where these machines, all that there are, let them come.
+
+        ``planned`` has the claims that pods are planned for, by ``NAMESPACE/NAME``: in a real cluster such pods are
+        nominated to the claim's node once it registers, so the scheduler tries that node first.
+        """
         present = {machine.instance_id: machine for machine in machines}
         with self._file.changing() as state:
             self._lose_nodes(state, present)
             self._register_nodes(state, present)
             self._start_daemons(state)
             self._settle_nodes(state, present)
-            self._bind_pods(state)
+            self._bind_pods(state, _nominated(state, present, planned or {}))
 
     def mark(self, node_name: str) -> bool:
         """Cordon a node and taint it for removal; False when there is no such node."""
@@ -196,9 +200,9 @@ class SimulatedCluster:
                 if _key(pod) not in there:
                     state.pods.append(pod)
 
-    def _bind_pods(self, state: ClusterState) -> None:
+    def _bind_pods(self, state: ClusterState, nominated: Mapping[str, str]) -> None:
         facts = self._decode(state.pods, state.nodes, state.daemon_sets)
-        bound, unbound = bind_pods(facts.pods, facts.nodes)
+        bound, unbound = bind_pods(facts.pods, facts.nodes, nominated)
         for pod in state.pods:
             key = _key(pod)
             if key in bound:
@@ -255,3 +259,13 @@ def _put(held: list[KubernetesObject], manifest: KubernetesObject, now: datetime
 
 def _key(pod: KubernetesObject) -> PodKey:
     return PodKey(pod["metadata"].get("namespace", "default"), pod["metadata"]["name"])
+
+
+def _nominated(state: ClusterState, present: Mapping[str, Machine], planned: Mapping[str, str]) -> Mapping[str, str]:
+    """The node of each planned pod's claim, by the pod's ``NAMESPACE/NAME``, where the node is there."""
+    node_of = {
+        machine.claim.name: node["metadata"]["name"]
+        for node in state.nodes
+        if (machine := present.get(instance_of(node))) is not None and machine.claim is not None
+    }
+    return {pod: node_of[claim] for pod, claim in planned.items() if claim in node_of}

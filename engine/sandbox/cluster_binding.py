@@ -22,11 +22,14 @@ class _Room:
     left: Resources
 
 
-def bind_pods(pods: Iterable[Pod], nodes: Sequence[Node]) -> tuple[Mapping[PodKey, str], Mapping[PodKey, str]]:
+def bind_pods(
+    pods: Iterable[Pod], nodes: Sequence[Node], nominated: Mapping[str, str] | None = None
+) -> tuple[Mapping[PodKey, str], Mapping[PodKey, str]]:
     """Node names for those waiting pods that fit, and words for those that do not.
 
-    Pods go by priority, then age, then size, as kube-scheduler's queue has them; of the nodes that pass, the one with
-    least room left is taken (its MostAllocated scoring, which GPU clusters use).
+    Pods that are ``nominated``, by ``NAMESPACE/NAME``, have their node first: others keep off the room that is theirs.
+    The rest go by priority, then age, then size, as kube-scheduler's queue has them; of the nodes that pass, the one
+    with least room left is taken (its MostAllocated scoring, which GPU clusters use).
     """
     every = tuple(pods)
     rooms = [_Room(node, node.allocatable) for node in sorted(nodes, key=lambda each: each.name) if node.ready]
@@ -39,7 +42,15 @@ def bind_pods(pods: Iterable[Pod], nodes: Sequence[Node]) -> tuple[Mapping[PodKe
     unbound: dict[PodKey, str] = {}
     # A pod like one that found nothing finds nothing: rooms only shrink while we bind.
     hopeless: dict[Hashable, str] = {}
-    for pod in sorted((each for each in every if each.is_to_be_bound), key=_queue_order):
+    queue = sorted((each for each in every if each.is_to_be_bound), key=_queue_order)
+    for pod in queue:
+        wanted = by_name.get((nominated or {}).get(str(pod.key), ""))
+        if wanted is not None and _fitting(pod.placing, [wanted])[0] is not None:
+            bound[pod.key] = wanted.node.name
+            wanted.left = wanted.left - pod.placing.requests
+    for pod in queue:
+        if pod.key in bound:
+            continue
         likeness = pod.placing.content
         if likeness in hopeless:
             unbound[pod.key] = hopeless[likeness]
