@@ -25,7 +25,7 @@ def test_an_older_pod_keeps_off_the_room_of_a_nominated_one() -> None:
     only = of_cpus("only", 2)
     older, newer = pod("a-older", cpu="2", memory="0", gpu=None), pod("b-newer", cpu="2", memory="0", gpu=None)
     bound, unbound = bind_pods([older, newer], [only], {str(newer.key): "only"})
-    assert (bound, unbound.keys()) == ({newer.key: "only"}, {older.key})
+    assert (bound, set(unbound)) == ({newer.key: "only"}, {older.key})
 
 
 def test_a_nomination_to_a_node_without_room_is_no_more_than_a_wish() -> None:
