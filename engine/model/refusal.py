@@ -43,6 +43,19 @@ class RequirementMismatch:
 
 
 @frozen
+class TooFewValues:
+    """What the pod leaves of a pool shows fewer values of ``key`` than the pool's minValues, and the pool is strict.
+
+    ``left`` are the values that are left, sorted, of at least ``min_values``.
+    """
+
+    code: ClassVar[str] = "too-few-values"
+    key: str
+    min_values: int
+    left: tuple[str, ...]
+
+
+@frozen
 class Measured:
     """What a pod needs of a resource and what a type has of it once daemons have their ``daemon_overhead``."""
 
@@ -273,6 +286,7 @@ PoolClosed = PoolNotReady | PoolPaused | KarpenterOwnsPool | BringUpsFailed
 Refusal = (
     TaintNotTolerated
     | RequirementMismatch
+    | TooFewValues
     | NoTypeFits
     | AcceleratorNotOffered
     | NoPermittedType

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 
 from engine.decide.ceilings import pool_market
 from engine.decide.offered import BarrierKind, Offered, is_placeable
+from engine.model.money import UsdPerHour
 from engine.model.plan import Launch, Unplaced
 from engine.model.pod import Pod
 from engine.model.quantity import format_amount
@@ -72,14 +73,24 @@ def _outcome(asked: Asked, pod: Pod, launch: Launch | None) -> str:
         return f"It fits on node {placement.node}, which is there."
     if placement is not None:
         return f"It fits on machine {placement.claim}, which is on its way."
+    if everywhere := _of_any_pool(asked, pod):
+        return f"It gets nothing of any pool: {everywhere}."
     return "It gets nothing: no pool has, or may make, a node for it now."
+
+
+def _of_any_pool(asked: Asked, pod: Pod) -> str:
+    """Why the pod gets nothing whichever pool is asked, such as a volume claim that is not there; empty for none."""
+    unplaced = next((each for each in asked.plan.unplaced if each.pod == pod.key), None)
+    return _refused(unplaced, "", asked)
 
 
 def _losers(launch: Launch) -> Iterator[str]:
     for lost in launch.lost:
         name, zone, capacity_type = lost.offering.split("/")[:3]
         extra = lost.extra_usd_per_hour
-        dearer = f"{extra} dearer for the same pods" if extra.micros >= 0 else f"{extra} cheaper, but less preferred"
+        dearer = f"{extra} dearer for the same pods"
+        if extra.micros < 0:
+            dearer = f"{UsdPerHour(-extra.micros)} cheaper, but a preference or the plan for other pods decided"
         yield f"{name} {capacity_type} in {zone} at {lost.usd_per_hour}: {dearer}"
 
 
@@ -91,7 +102,7 @@ def _pools(asked: Asked, pod: Pod) -> Iterator[PoolSaid]:
     for name in _nearest_first(names, unplaced):
         yield PoolSaid(
             node_pool=name,
-            words=_refused(unplaced, name, asked) or _has(asked, offered, pod_class, name),
+            words=_refused(unplaced, name, asked) or _has(asked, offered, pod_class, name, unplaced),
             rules=(*_ceilings(asked, offered, unplaced, pod, name), *_rules(offered, pod, pod_class, name)),
         )
 
@@ -133,14 +144,15 @@ def _ceilings(asked: Asked, offered: Offered, unplaced: Unplaced | None, pod: Po
             )
 
 
-def _has(asked: Asked, offered: Offered, pod_class: PodClass, pool: str) -> str:
+def _has(asked: Asked, offered: Offered, pod_class: PodClass, pool: str, unplaced: Unplaced | None) -> str:
     refusal = offered.refusal(pod_class, pool)
     if refusal is not None:
         return refusal_words(refusal, asked.snapshot.taken_at)
     kinds = _let_through(offered, pod_class, pool)
     types = len({kind.instance_type.name for kind in kinds})
     cheapest = f"; the cheapest is {' '.join(kinds[0].type_at)} at {kinds[0].usd_per_hour}" if kinds else ""
-    return f"has {counted(types, 'type')} for it{cheapest}"
+    has = "would have" if _refused(unplaced, "", asked) else "has"
+    return f"{has} {counted(types, 'type')} for it{cheapest}"
 
 
 def _let_through(offered: Offered, pod_class: PodClass, pool: str) -> list[Kind]:

@@ -33,6 +33,7 @@ from engine.report.words import counted, quota_words, refusal_words, stay_words
 _REASON_BY_CODE: Mapping[str, EventReason] = {
     "taint-not-tolerated": EventReason.NO_COMPATIBLE_INSTANCE_TYPES,
     "requirement-mismatch": EventReason.NO_COMPATIBLE_INSTANCE_TYPES,
+    "too-few-values": EventReason.NO_COMPATIBLE_INSTANCE_TYPES,
     "no-type-fits": EventReason.NO_COMPATIBLE_INSTANCE_TYPES,
     "accelerator-not-offered": EventReason.NO_COMPATIBLE_INSTANCE_TYPES,
     "no-permitted-type": EventReason.NO_COMPATIBLE_INSTANCE_TYPES,

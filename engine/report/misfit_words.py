@@ -12,16 +12,23 @@ from engine.model.coupling_refusal import (
     HostPortTaken,
     SpreadUnsatisfiable,
 )
+from engine.model.labels import MIN_VALUES_POLICY
 from engine.model.quantity import ATTACHABLE_VOLUMES, MEMORY, format_amount
-from engine.model.refusal import Measured, NoTypeFits, RequirementMismatch
+from engine.model.refusal import Measured, NoTypeFits, RequirementMismatch, TooFewValues
 
 _MEBIBYTE = 2**20
 _DOMAINS_SHOWN = 4
 
 
-def misfit_words(refusal: NoTypeFits | RequirementMismatch) -> str:
+def misfit_words(refusal: NoTypeFits | RequirementMismatch | TooFewValues) -> str:
     """Why a pool has no type for a pod, with what it has instead."""
-    return _no_type_fits(refusal) if isinstance(refusal, NoTypeFits) else _requirement_mismatch(refusal)
+    match refusal:
+        case NoTypeFits():
+            return _no_type_fits(refusal)
+        case RequirementMismatch():
+            return _requirement_mismatch(refusal)
+        case TooFewValues():
+            return _too_few_values(refusal)
 
 
 def _no_type_fits(refusal: NoTypeFits) -> str:
@@ -39,6 +46,13 @@ def _requirement_mismatch(refusal: RequirementMismatch) -> str:
     nearest = f", the nearest {refusal.nearest}" if refusal.nearest not in ("", refusal.offered) else ""
     has = f"the pool has {refusal.offered}{nearest}" if refusal.offered else "the pool has none"
     return f"the pod asks for {refusal.key} {refusal.wanted}; {has}"
+
+
+def _too_few_values(refusal: TooFewValues) -> str:
+    """``the pod leaves 1 of at least 2 values of zone, the pool's minValues: a; … BestEffort would relax it``."""
+    left = _domains(refusal.left) or "none"
+    wanted = f"{len(refusal.left)} of at least {refusal.min_values} values of {refusal.key}"
+    return f"the pod leaves {wanted}, the pool's minValues: {left}; {MIN_VALUES_POLICY} BestEffort would relax it"
 
 
 def coupling_words(refusal: CouplingRefusal) -> str:

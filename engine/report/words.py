@@ -39,6 +39,7 @@ from engine.model.refusal import (
     ReservedExhausted,
     RuleForbids,
     TaintNotTolerated,
+    TooFewValues,
     UnsupportedConstraint,
 )
 from engine.model.rule import LimitedResource
@@ -131,6 +132,7 @@ def _closed_words(
 _Mismatch = (
     TaintNotTolerated
     | RequirementMismatch
+    | TooFewValues
     | NoTypeFits
     | AcceleratorNotOffered
     | NoPermittedType
@@ -148,7 +150,7 @@ def _mismatch_words(refusal: _Mismatch) -> str:
     match refusal:
         case TaintNotTolerated(taint=taint):
             return f"the pod does not tolerate the pool's taint {taint}"
-        case RequirementMismatch() | NoTypeFits():
+        case RequirementMismatch() | TooFewValues() | NoTypeFits():
             return misfit_words(refusal)
         case AcceleratorNotOffered(resource=resource, offered=others, families=families):
             instead = f"; {', '.join(families)} offers {', '.join(others)}" if others else ""

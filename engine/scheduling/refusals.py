@@ -43,6 +43,7 @@ from engine.model.refusal import (
     ReservedExhausted,
     RuleForbids,
     TaintNotTolerated,
+    TooFewValues,
     UnsupportedConstraint,
 )
 from engine.model.spare_refusal import GpuWaste, WaitsForSpareCapacity
@@ -52,7 +53,7 @@ from engine.scheduling.kinds import Kind
 from engine.scheduling.limits import Headroom
 from engine.scheduling.near_misses import cheapest_first, no_type_fits
 from engine.scheduling.offers import PoolOffers
-from engine.scheduling.requirements import ValueSet, shown_values
+from engine.scheduling.requirements import ValueSet
 from engine.scheduling.tie_refusals import TieRefusals, port_refusal
 from engine.scheduling.waste import waste_refusal
 
@@ -75,6 +76,7 @@ _NEAREST_FIRST: tuple[type[Refusal], ...] = (
     PoolNotReady,
     GpuWaste,
     RuleForbids,
+    TooFewValues,
     NoTypeFits,
     GpuPoolClosed,
     AcceleratorNotOffered,
@@ -262,7 +264,7 @@ def _min_values_refusal(pod_class: PodClass, pool: PoolOffers) -> Refusal | None
     if lacking is None:
         return None
     key, least, values = lacking
-    return RequirementMismatch(key, wanted=f"at least {least} values", offered=shown_values(values))
+    return TooFewValues(key, min_values=least, left=tuple(sorted(values)))
 
 
 def _not_left(

@@ -7,7 +7,7 @@ from attrs import evolve
 from engine.model import labels as keys
 from engine.model.plan import RelaxedMinValues
 from engine.model.policy import NodePool
-from engine.model.refusal import RequirementMismatch
+from engine.model.refusal import TooFewValues
 from tests.builders import node_pool, requirement
 from tests.decide.volume_values import A, B, bound, in_zones, planned, seen, small, storage, volume
 
@@ -25,9 +25,7 @@ FREE = seen(small("p"), workload=storage())
 
 def test_a_strict_pool_keeps_a_pod_waiting_whose_volume_leaves_it_one_zone() -> None:
     plan = planned(IN_A, ZONAL)
-    assert [told.refusal for told in plan.unplaced[0].refusals] == [
-        RequirementMismatch(keys.ZONE, wanted="at least 2 values", offered=A)
-    ]
+    assert [told.refusal for told in plan.unplaced[0].refusals] == [TooFewValues(keys.ZONE, min_values=2, left=(A,))]
     assert not plan.launches
 
 

@@ -12,6 +12,7 @@ from attrs import evolve
 from engine.model import labels as keys
 from engine.model.canonical import canonical_json
 from engine.model.fault import Fault
+from engine.model.refusal import LostOffering
 from engine.model.rule import Enforcement
 from engine.policy.cel.port import Answer, Observed, Span
 from engine.reconcile.explaining import Asked, asked
@@ -23,7 +24,7 @@ from engine.report.explain_report import Step
 from engine.report.explain_report_json import budgets_json, explanation_json
 from engine.report.explain_report_text import render_explanation
 from engine.report.explain_steps import steps_of
-from tests.builders import node_pool, pod, requirement
+from tests.builders import node_pool, pod, requirement, usd
 from tests.decide.world import World
 from tests.decide.world import policy as policy_of
 from tests.disruption.rule_world import rule as budget_rule
@@ -97,6 +98,29 @@ def test_a_pod_that_gets_nothing_has_every_pools_refusal_with_its_numbers(worksp
         "the pod does not tolerate the pool's taint nvidia.com/gpu:NoSchedule",
     )
     assert pool.rules == ()
+
+
+def test_a_refusal_of_any_pool_is_the_answer_and_no_pool_then_claims_to_have_types(workspace: Workspace) -> None:
+    [llm] = replicas(1, "llm", team="ml")
+    without_claim = evolve(llm, placing=evolve(llm.placing, volume_claims=("data",)))
+    found = explain_pod(seen(workspace, without_claim), "llm-0")
+    assert found.outcome == "It gets nothing of any pool: volume claim data: it does not exist."
+    assert json.loads(explanation_json(found))["outcome"] == found.outcome
+    [pool] = found.pools
+    assert pool.words.startswith("would have ")
+
+
+def test_a_cheaper_loser_is_told_without_a_minus_and_without_a_preference_that_nobody_stated(moment: Asked) -> None:
+    key = moment.plan.launches[0].pods[0]
+    launches = tuple(
+        evolve(each, lost=(LostOffering("g5.xlarge/us-east-1b/spot", usd("0.8"), usd("0.8") - usd("1.0012")),))
+        for each in moment.plan.launches
+    )
+    moment.plan = evolve(moment.plan, launches=launches)
+    assert explain_pod(moment, str(key)).losers == (
+        "g5.xlarge spot in us-east-1b at $0.8000/h: $0.2012/h cheaper, but a preference or the plan for other pods "
+        "decided",
+    )
 
 
 def test_a_ceiling_that_blocks_a_pod_is_told_with_what_is_planned_of_it(workspace: Workspace) -> None:

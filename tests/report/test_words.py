@@ -40,6 +40,7 @@ from engine.model.refusal import (
     ReservedExhausted,
     RuleForbids,
     TaintNotTolerated,
+    TooFewValues,
     UnsupportedConstraint,
 )
 from engine.model.rule import LimitedResource
@@ -122,6 +123,11 @@ REFUSALS: list[tuple[Refusal, str]] = [
     (
         RequirementMismatch("gpu-memory", "at least 40001", "24576", "24576"),
         "the pod asks for gpu-memory at least 40001; the pool has 24576",
+    ),
+    (
+        TooFewValues("instance-type", 3, ("g5.xlarge", "g6.xlarge")),
+        "the pod leaves 2 of at least 3 values of instance-type, the pool's minValues: g5.xlarge, g6.xlarge; "
+        "nodewright.dev/min-values-policy BestEffort would relax it",
     ),
     (
         SpreadUnsatisfiable("zone", 1, (("a", 3), ("b", 2)), ("a",)),

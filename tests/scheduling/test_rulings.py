@@ -10,7 +10,7 @@ from attrs import evolve
 from engine.model import labels as keys
 from engine.model.ledger import Unavailable
 from engine.model.pod import Pod
-from engine.model.refusal import NoTypeFits, OfferingsUnavailable, RequirementMismatch, RuleForbids
+from engine.model.refusal import NoTypeFits, OfferingsUnavailable, RuleForbids, TooFewValues
 from engine.policy.rules.ruling import Bar, Ruling, Rulings
 from engine.scheduling.problem import ExistingNode, PoolState, Problem, Reservation, Solution
 from engine.scheduling.solve import solve
@@ -131,7 +131,7 @@ def test_types_that_are_barred_do_not_count_towards_min_values() -> None:
     waiting = pod("one", gpu=1)
     assert bought(solved([waiting], {"one": bars("g5.xlarge")}, pool_state(pool))) == [("g5.2xlarge", ["one"])]
     barred = solved([waiting], {"one": bars("g5.xlarge", "g5.2xlarge")}, pool_state(pool))
-    assert why(barred) == RequirementMismatch(keys.INSTANCE_TYPE, wanted="at least 2 values", offered="g5.12xlarge")
+    assert why(barred) == TooFewValues(keys.INSTANCE_TYPE, min_values=2, left=("g5.12xlarge",))
 
 
 # --- refusals

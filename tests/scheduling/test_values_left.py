@@ -9,7 +9,7 @@ from engine.model.ledger import Ledger, Unavailable
 from engine.model.plan import Plan
 from engine.model.pod import Pod
 from engine.model.policy import NodePool
-from engine.model.refusal import OfferingsUnavailable, RequirementMismatch
+from engine.model.refusal import OfferingsUnavailable, TooFewValues
 from tests.builders import NOON, catalog, instance_type, minutes, node_pool, pod, requirement
 from tests.decide.world import World, policy
 
@@ -69,7 +69,7 @@ def test_what_is_out_for_now_is_nothing_to_choose_from() -> None:
 def test_a_pod_that_leaves_too_few_is_told_so() -> None:
     plan = _world(_pods(1, selector={keys.INSTANCE_TYPE: "m1.x"}), _pool(2)).decide()
     assert [each.refusal for each in plan.unplaced[0].refusals] == [
-        RequirementMismatch(keys.INSTANCE_TYPE, wanted="at least 2 values", offered="m1.x")
+        TooFewValues(keys.INSTANCE_TYPE, min_values=2, left=("m1.x",))
     ]
 
 
