@@ -10,10 +10,15 @@ from engine.scheduling.packing.part import Load, Part
 
 _MOST_LOADS = 1_000
 _MOST_VISITS = 2_000
+# From so many classes in one kind the visits run out in any case: a stop at each of them, and for each of them its pod
+# alone, with a stop at each that follows.
+_TOO_MANY_GUESTS = 62
 
 
 def all_full_loads(part: Part) -> tuple[tuple[Column, ...], int]:
     """Each load of each kind that no pod can be added to, and the steps that took; no loads if they are too many."""
+    if int(part.allowed.sum(axis=1).max()) >= _TOO_MANY_GUESTS:
+        return (), 0
     visits, found = 0, []
     for kind in range(len(part.prices)):
         for load in islice(_loads(part, kind), _MOST_VISITS - visits):

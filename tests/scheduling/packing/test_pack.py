@@ -189,3 +189,12 @@ def contents(problem: PackingProblem, packing: Packing) -> list[tuple[object, ..
         )
         for each in packing.nodes
     )
+
+
+@pytest.mark.parametrize("classes", [62, 1_200])
+def test_any_number_of_classes_is_packed(classes: int) -> None:
+    asked = tuple(PackClass((100 + number, 3_000 - number), 1, frozenset({0})) for number in range(classes))
+    problem = PackingProblem(asked, (NodeKind((8_000, 24_000), DOLLAR),))
+    packing = pack(problem, 600_000)
+    check(problem, packing)
+    assert packing.unplaced == ()
