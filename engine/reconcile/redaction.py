@@ -12,13 +12,13 @@ from collections.abc import Hashable, Iterable, Mapping
 
 from attrs import evolve
 
-from engine.model import labels as keys
 from engine.model.constraint import LabelSelector, PodTerm, Requirement
 from engine.model.document import DesiredDocument, LaunchTemplate, node_sets
 from engine.model.pod import Owner, Placing, Pod, PodKey
 from engine.model.snapshot import ObjectProblem, Snapshot
 from engine.model.workload import Namespace, ObjectKey, PodDisruptionBudget, Workload
 
+_OURS = "nodewright.dev/"
 # Twelve digits by themselves: in an ARN, and before a registry's host.
 _ACCOUNT = re.compile(r"(?<!\d)\d{12}(?!\d)")
 
@@ -50,8 +50,8 @@ def recorded(snapshot: Snapshot) -> Snapshot:
 
 
 def _decided_by(annotations: Mapping[str, str]) -> Mapping[str, str]:
-    """Of a priority class's annotations those that a decision reads."""
-    return {key: value for key, value in annotations.items() if key == keys.MAY_START_NODES}
+    """Of a priority class's annotations those that are ours: what a decision reads, and what was to be that."""
+    return {key: value for key, value in annotations.items() if key.startswith(_OURS)}
 
 
 def _document(document: DesiredDocument) -> DesiredDocument:

@@ -15,6 +15,7 @@ from engine.model.policy import Policy
 from engine.reconcile.planning import read_snapshot
 from engine.reconcile.scale_manifests import add_manifests, manifest_files
 from engine.reconcile.scale_objects import ScaleObjects
+from engine.report.priority_notes import priority_diagnostics
 from engine.report.scale_report import scale_diagnostics
 
 
@@ -43,10 +44,16 @@ class Scaling:
 
 
 def read_scaling(sources: ScaleSources) -> Scaling:
-    """Everything that the sources say of scaling. Raises Fault for a file that is not there, or is no snapshot."""
+    """Everything that the sources say of scaling, and what the snapshot's priority classes say that nobody understands.
+
+    Raises Fault for a file that is not there, or is no snapshot.
+    """
     objects = ScaleObjects()
+    misread: tuple[Diagnostic, ...] = ()
     if sources.snapshot is not None:
-        objects.add_snapshot(read_snapshot(sources.snapshot), Position(str(sources.snapshot), 1, 1))
+        snapshot, position = read_snapshot(sources.snapshot), Position(str(sources.snapshot), 1, 1)
+        objects.add_snapshot(snapshot, position)
+        misread = priority_diagnostics(snapshot.workload, position)
     add_manifests(objects, manifest_files(sources.workloads))
     workloads, findings = objects.scaled_workloads()
-    return Scaling(workloads, tuple(objects.daemon_sets.values()), (*objects.findings, *findings))
+    return Scaling(workloads, tuple(objects.daemon_sets.values()), (*objects.findings, *findings, *misread))

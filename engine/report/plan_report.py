@@ -26,6 +26,7 @@ from engine.report.plan_gaps import (
     shortfalls_section,
 )
 from engine.report.plan_rules import rules_section, verdict_counts
+from engine.report.priority_notes import priority_notes
 from engine.report.snapshot_words import pod_counts
 from engine.report.tables import Screen, short_hash
 from engine.report.words import a_month, counted, signed
@@ -57,6 +58,7 @@ def render_plan(
     ]
     lines: list[RenderableType] = [_header(plan, snapshot, policy, catalog, read_at, details=details)]
     lines += [*paused_notes(snapshot, plan), *karpenter_notes(snapshot), *affinity_notes(snapshot)]
+    lines += priority_notes(snapshot.workload)
     for section in sections:
         rendered = list(section)
         if rendered:
