@@ -18,17 +18,19 @@ from engine.policy.permitted import PoolView, Sold, as_reserved, pool_view, sold
 _WORD = re.compile(r"[-_.]")
 _GPU_NAMES = (labels.INSTANCE_GPU_NAME, labels.INSTANCE_ACCELERATOR_NAME)
 _FEW = 3
+_SELECT_SOME = "give the EC2NodeClass capacityReservationSelectorTerms"
 
 
 def lint(policy: Policy, catalog: Catalog) -> tuple[Diagnostic, ...]:
     """Warnings, in file order, about what the catalog shows to be impossible, untrue or open to everybody."""
     sold = sold_in(catalog)
     reserved = (*sold, *as_reserved(sold))
-    found = [
-        finding
+    views = [
+        pool_view(pool, reserved if may_reserve else sold, may_reserve=may_reserve)
         for pool in policy.node_pools
-        for finding in _lint_pool(pool_view(pool, reserved if _may_reserve(pool, policy) else sold), catalog)
+        for may_reserve in [_may_reserve(pool, policy)]
     ]
+    found = [finding for view in views for finding in _lint_pool(view, catalog)]
     return tuple(sorted(set(found), key=lambda finding: finding.sort_key))
 
 
@@ -40,6 +42,8 @@ def _may_reserve(pool: NodePool, policy: Policy) -> bool:
 def _lint_pool(view: PoolView, catalog: Catalog) -> Iterator[Diagnostic]:
     yield from _budget_holes(view.pool)
     yield from _base_above_node_limit(view.pool)
+    yield from _headroom_above_limit(view.pool)
+    yield from _labels_of_no_reservation(view)
     if not view.permitted:
         yield _nothing_matches(view, catalog)
         return
@@ -63,6 +67,14 @@ def _nothing_matches(view: PoolView, catalog: Catalog) -> Diagnostic:
     position = pool.position_of("requirements")
     for index, requirement in enumerate(pool.requirements):
         spared = view.permitted_but_for(index)
+        if (
+            spared
+            and requirement.key == labels.CAPACITY_TYPE
+            and requirement.admits(labels.RESERVED)
+            and not view.may_reserve
+        ):
+            message = f"{pool.name} never launches: it takes reserved capacity alone, and {_selects_none(view)}"
+            return _warning(position, "nothing-matches", message, _SELECT_SOME)
         if spared:
             message = f"nothing that is sold in {catalog.region} meets all requirements of {pool.name}"
             hint = f"without {requirement}, {_types(spared)} would"
@@ -85,6 +97,8 @@ def _values_that_never_match(view: PoolView, catalog: Catalog) -> Iterator[Diagn
 
 def _why_never(requirement: Requirement, index: int, value: str, view: PoolView, catalog: Catalog) -> str:
     key = requirement.key
+    if (key, value) == (labels.CAPACITY_TYPE, labels.RESERVED) and not view.may_reserve:
+        return _selects_none(view)
     carriers = [
         (sold, barred - {index})
         for sold, barred in zip(view.sold, view.barred_by, strict=True)
@@ -103,9 +117,25 @@ def _why_never(requirement: Requirement, index: int, value: str, view: PoolView,
 
 
 def _hint_for_value(key: str, value: str, view: PoolView) -> str:
+    if (key, value) == (labels.CAPACITY_TYPE, labels.RESERVED) and not view.may_reserve:
+        return f"{_SELECT_SOME}, or remove the value"
     known = {sold.labels[key] for sold in view.sold if key in sold.labels}
     match = None if value in known else closest(value, known)
     return f"did you mean {match}?" if match else "remove the value, or loosen the other requirement"
+
+
+def _labels_of_no_reservation(view: PoolView) -> Iterator[Diagnostic]:
+    """Requirements that nodes in reservations alone can meet, where no reservation is selected."""
+    for requirement in view.pool.requirements:
+        if requirement.key in labels.OF_RESERVATIONS and not requirement.admits(None) and not view.may_reserve:
+            value = f"[{requirement.values[0]}]" if requirement.values else ""
+            position = view.pool.position_of(f"requirements[{requirement.key} {requirement.operator.value}]{value}")
+            needs = f"{view.pool.name} never launches: only nodes in reservations have {_short(requirement.key)}"
+            yield _warning(position, "nothing-matches", f"{needs}, and {_selects_none(view)}", _SELECT_SOME)
+
+
+def _selects_none(view: PoolView) -> str:
+    return f"the EC2NodeClass {view.pool.node_class} selects no reservation"
 
 
 def _short(key: str) -> str:
@@ -225,6 +255,15 @@ def _base_above_node_limit(pool: NodePool) -> Iterator[Diagnostic]:
         message = f"{pool.name} always keeps {pool.base_nodes} nodes, and its limit is {limit}"
         part = "replicas" if pool.is_static else "min-nodes"
         yield _warning(pool.position_of(part), "base-above-limit", message, "raise limits.nodes, or keep fewer")
+
+
+def _headroom_above_limit(pool: NodePool) -> Iterator[Diagnostic]:
+    for spare in pool.headroom:
+        limit = pool.limits.get(spare.resource)
+        if limit is not None and spare.devices > limit:
+            message = f"{pool.name} is to keep {spare.devices} {spare.resource} spare, and its limit is {limit}"
+            hint = f"raise limits[{spare.resource}], or keep fewer"
+            yield _warning(pool.position_of("headroom"), "headroom-above-limit", message, hint)
 
 
 def _budget_holes(pool: NodePool) -> Iterator[Diagnostic]:

@@ -26,6 +26,7 @@ from engine.policy.node_class_schema import (
     SubnetTermPart,
 )
 from engine.policy.schema import validated, written_name
+from engine.policy.without_effect import warn_of_class_annotations
 
 _SPEC: Path = ("spec",)
 _MAX_TERMS, _MAX_TAGS, _MAX_DEVICES = 30, 20, 50
@@ -58,6 +59,7 @@ def read_node_class(findings: ObjectFindings, version: str) -> ClassRead | None:
     _check_terms("subnetSelectorTerms", spec.subnet_selector_terms, findings)
     _check_terms("securityGroupSelectorTerms", spec.security_group_selector_terms, findings)
     _check_tags(spec.tags, findings)
+    warn_of_class_annotations(part.metadata.annotations, findings)
     if spec.role is not None and spec.instance_profile is not None:
         message = "role and instanceProfile are both here; a node has one of them"
         findings.error_at_key((*_SPEC, "instanceProfile"), "contradiction", message, "remove one of them")

@@ -31,12 +31,16 @@ from engine.policy.pool_spellings import NOT_KARPENTERS, modernise_node_pool
 from engine.policy.pre_pull_annotation import read_pre_pull
 from engine.policy.requirements import LABELS, REQUIREMENTS, checked_requirements, split_labels
 from engine.policy.schema import validated
+from engine.policy.without_effect import (
+    refuse_unknown_annotations,
+    warn_of_idle_annotations,
+    warn_of_template_annotations,
+)
 
 NODE_CLASS_REF: Path = ("spec", "template", "spec", "nodeClassRef")
 _TEMPLATE_SPEC: Path = ("spec", "template", "spec")
 _LIMITS: Path = ("spec", "limits")
 _ANNOTATIONS: Path = ("metadata", "annotations")
-_OURS = "nodewright.dev/"
 _COUNTED = (CPU, MEMORY, EPHEMERAL_STORAGE, PODS, NODES, *ACCELERATORS)
 _GROUP, _KIND = "karpenter.k8s.aws", "EC2NodeClass"
 
@@ -95,6 +99,8 @@ def read_node_pool(findings: ObjectFindings, version: str, environment: Environm
         field_positions=dict(_positions(part, findings)),
     )
     _check_annotations(part.metadata.annotations, findings)
+    warn_of_template_annotations(part.spec.template.metadata.annotations, findings)
+    warn_of_idle_annotations(part.metadata.annotations, template.requirements, findings)
     return PoolRead(pool, findings.at(NODE_CLASS_REF), findings, kubelet)
 
 
@@ -205,10 +211,7 @@ def _check_annotations(annotations: dict[str, str], findings: ObjectFindings) ->
         *BRING_UP_ANNOTATIONS,
         *CAPACITY_ANNOTATIONS,
     )
-    for key in annotations:
-        if key.startswith(_OURS) and key not in known:
-            message = f"{key} is no annotation that Nodewright knows"
-            findings.error_at_key((*_ANNOTATIONS, key), "unknown-annotation", message, did_you_mean(key, known))
+    refuse_unknown_annotations(annotations, known, findings)
 
 
 def _positions(part: NodePoolPart, findings: ObjectFindings) -> Iterator[tuple[str, Position]]:

@@ -24,11 +24,15 @@ class Sold:
 
 @frozen
 class PoolView:
-    """A pool beside a catalog. ``barred_by`` are, for each thing sold, the requirements that it does not meet."""
+    """A pool beside a catalog. ``barred_by`` are, for each thing sold, the requirements that it does not meet.
+
+    ``may_reserve``: its class selects reservations.
+    """
 
     pool: NodePool
     sold: tuple[Sold, ...]
     barred_by: tuple[frozenset[int], ...]
+    may_reserve: bool = False
 
     @property
     def permitted(self) -> tuple[Sold, ...]:
@@ -67,13 +71,13 @@ def as_reserved(sold: tuple[Sold, ...]) -> tuple[Sold, ...]:
     )
 
 
-def pool_view(pool: NodePool, sold: tuple[Sold, ...]) -> PoolView:
+def pool_view(pool: NodePool, sold: tuple[Sold, ...], *, may_reserve: bool = False) -> PoolView:
     """The pool's view of what is sold. Requirements on labels that the pool itself defines are not looked at."""
     requirements = [(index, each) for index, each in enumerate(pool.requirements) if _is_of_types(each)]
     barred_by = tuple(
         frozenset(index for index, each in requirements if not each.admits(item.labels.get(each.key))) for item in sold
     )
-    return PoolView(pool, sold, barred_by)
+    return PoolView(pool, sold, barred_by, may_reserve)
 
 
 def _is_of_types(requirement: Requirement) -> bool:
