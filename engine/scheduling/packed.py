@@ -12,13 +12,16 @@ from engine.model.pod import PodKey
 from engine.model.quantity import Resources
 from engine.scheduling.groups import PodClass
 from engine.scheduling.kinds import Kind, Make, Rung
-from engine.scheduling.limits import LimitRow
+from engine.scheduling.limits import UNLIMITED, LimitRow
 from engine.scheduling.packing.pack import DEFAULT_STEPS, pack
 from engine.scheduling.packing.problem import NodeKind, PackClass, Packing, PackingProblem
 from engine.scheduling.problem import NodeOption
 
 # What is added to costs so that, at equal cost, fewer nodes are bought, and nodes in use come before empty ones.
 _A_NEW_NODE, _AN_EMPTY_NODE, _A_WASTED_NODE = 1, 1, 10
+# A pebibyte of memory: amounts of thousands of pods are added up in 64 bits, and a node may report any. Of more than
+# that, a node's room is taken to be so much, and a pod that asks for more to fit nowhere.
+_MOST_OF_A_RESOURCE = 2**50
 
 # Label values that a node must have, in key order.
 Pin = tuple[tuple[str, str], ...]
@@ -164,7 +167,7 @@ class _Question:
             there = (
                 len(self._kinds) + place for place, group in enumerate(self._standing) if wish.pod_class in group.takes
             )
-            asked = _amounts(wish.pod_class.requests, self._resources)
+            asked = _amounts(wish.pod_class.requests, self._resources, _MOST_OF_A_RESOURCE + 1)
             classes.append(PackClass((*asked, *(wish.takes or self._nothing)), each.count, homes[key].union(there)))
         taken = [[row.taken_by(copy.kind) for copy in self._kinds] for row in self._rows]
         # In the largest unit that loses nothing: solvers reckon in floating point.
@@ -186,7 +189,7 @@ class _Question:
             )
             for group in self._standing
         ]
-        limits = tuple(row.left // unit for row, unit in zip(self._rows, units, strict=True))
+        limits = tuple(min(row.left // unit, UNLIMITED) for row, unit in zip(self._rows, units, strict=True))
         return PackingProblem(tuple(classes), tuple(kinds), limits)
 
     @property
@@ -264,8 +267,8 @@ def _meets(option: NodeOption, kind: Kind, pin: Pin) -> bool:
     return all(added.get(key, option.labels_once_up.get(key)) == value for key, value in pin)
 
 
-def _amounts(of: Resources, resources: Sequence[str]) -> tuple[int, ...]:
-    return tuple(max(0, of.amount(name)) for name in resources)
+def _amounts(of: Resources, resources: Sequence[str], most: int = _MOST_OF_A_RESOURCE) -> tuple[int, ...]:
+    return tuple(min(max(0, of.amount(name)), most) for name in resources)
 
 
 def _pods_in_order(wishes: Sequence[Wish]) -> Iterator[tuple[PodClass, PodKey]]:
