@@ -15,7 +15,7 @@ ABSURD = ["1e30", str(2**63), str(2**63 - 1), "1Ei"]
 @pytest.mark.parametrize("amount", ABSURD)
 @pytest.mark.parametrize("resource", ["cpu", "memory"])
 def test_a_node_of_any_size_takes_what_its_other_resources_admit(resource: str, amount: str) -> None:
-    room = {"cpu": "4", "memory": "16Gi", "pods": 10, resource: amount}
+    room: dict[str, str | int] = {"cpu": "4", "memory": "16Gi", "pods": 10, resource: amount}
     pods = tuple(pod(f"pod-{number}", cpu="1", memory="4Gi") for number in range(6))
     solution = solve(Problem(pods=pods, existing=(existing("huge", M5_LARGE, room=room),), pools=()))
     assert [each.node for each in solution.placements] == ["huge"] * 4
