@@ -15,14 +15,14 @@ from engine.model.document import DesiredDocument
 from engine.model.environment import Cluster, ClusterKind, Environment, Sandbox
 from engine.model.fault import Fault
 from engine.model.policy import Policy
-from engine.model.snapshot import CloudFacts
+from engine.model.snapshot import CloudFacts, ObjectProblem
 from engine.observe.cluster import ClusterFacts, decode_cluster
 from engine.programs.cache import Tell, user_cache_dir
 from engine.programs.go_program import CONTROL_PLANE, build_program, require_program
 from engine.reconcile.ports import ClusterSource
 from engine.reconcile.workspace import Workspace
 from engine.sandbox.cluster import SimulatedCluster
-from engine.sandbox.cluster_objects import machines_of
+from engine.sandbox.cluster_objects import machines_of, passed_over
 from engine.sandbox.control_plane import ControlPlane, Plane
 from engine.sandbox.ec2 import ec2_down, ec2_up
 from engine.sandbox.kubelets import Pace
@@ -65,7 +65,7 @@ def simulated(
 ) -> tuple[ClusterSource, SimulatedCluster]:
     """The simulated cluster of an environment that has one: to read, and to act on. ``store`` knows what is planned."""
     cluster = _simulation(workspace, environment.name, sandbox)
-    return _Prompted(cluster, store), cluster
+    return _Prompted(cluster, store, _passed_over(workspace, sandbox)), cluster
 
 
 def up(workspace: Workspace, name: str, tell: Tell) -> Environment:
@@ -124,15 +124,28 @@ def scale(workspace: Workspace, name: str, replicas: int) -> tuple[int, int]:
 
 @frozen
 class _Prompted:
-    """A simulated cluster that is brought to where the machines let it come before it is read."""
+    """A simulated cluster that is brought to where the machines let it come before it is read.
+
+    ``passed_over`` are objects of its manifests that it does not hold.
+    """
 
     cluster: SimulatedCluster
     store: DocumentStore
+    passed_over: tuple[ObjectProblem, ...] = ()
 
     def read(self, cloud: CloudFacts, document: DesiredDocument | None) -> ClusterFacts:
         self.cluster.advance(machines_of(cloud.instances, document), self.store.ledger().ledger.planned)
         objects = self.cluster.read()
-        return decode_cluster(objects.pods, objects.nodes, objects.daemon_sets)
+        facts = decode_cluster(objects.pods, objects.nodes, objects.daemon_sets)
+        return evolve(facts, problems=(*facts.problems, *self.passed_over))
+
+
+def _passed_over(workspace: Workspace, sandbox: Sandbox) -> tuple[ObjectProblem, ...]:
+    try:
+        return tuple(passed_over(read_manifests(workspace.root / file for file in sandbox.manifests)))
+    except Fault:
+        # A cluster that was made of the files needs them no more, and one yet to be made tells it itself.
+        return ()
 
 
 def _plane(workspace: Workspace, name: str) -> ControlPlane:

@@ -15,6 +15,7 @@ from engine.model.constraint import Taint
 from engine.model.document import DesiredDocument
 from engine.model.node import Instance, InstanceState
 from engine.model.quantity import CPU, Resources
+from engine.model.snapshot import ObjectProblem
 from engine.sandbox.cluster_state import KubernetesObject, SandboxClusterError
 
 INSTANCE = "sandbox.nodewright.dev/instance"
@@ -28,6 +29,7 @@ _WORKLOADS = {
     "StatefulSet": "StatefulSet",
     "Job": "Job",
 }
+_HELD = frozenset({"Pod", "DaemonSet", "Node", *_WORKLOADS})
 
 
 @frozen
@@ -173,6 +175,16 @@ def flattened(manifests: Sequence[KubernetesObject]) -> Iterator[KubernetesObjec
             yield from flattened(manifest.get("items") or [])
         else:
             yield manifest
+
+
+def passed_over(manifests: Sequence[KubernetesObject]) -> Iterator[ObjectProblem]:
+    """The objects that a simulated cluster does not hold, as problems: decisions go on as if they were not there."""
+    for manifest in flattened(manifests):
+        kind = str(manifest.get("kind", ""))
+        if kind not in _HELD:
+            metadata = manifest.get("metadata") or {}
+            what = "a simulated cluster holds pods, workloads, DaemonSets and nodes alone"
+            yield ObjectProblem(kind, str(metadata.get("namespace", "")), str(metadata.get("name", "")), what)
 
 
 def bind(pod: KubernetesObject, node_name: str, now: datetime) -> None:

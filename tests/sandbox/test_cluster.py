@@ -16,7 +16,7 @@ from engine.model.node import Instance, InstanceState
 from engine.model.pod import PodKey
 from engine.observe.cluster import ClusterFacts, decode_cluster
 from engine.sandbox.cluster import SimulatedCluster
-from engine.sandbox.cluster_objects import Machine, machines_of
+from engine.sandbox.cluster_objects import Machine, machines_of, passed_over
 from engine.sandbox.cluster_state import STATE_FILE, SandboxClusterError
 from tests import builders
 
@@ -382,4 +382,14 @@ def test_machines_are_the_live_instances_with_their_claims() -> None:
     assert [(each.instance_id, each.is_running, each.claim) for each in machines] == [
         ("i-1", False, held),
         ("i-2", True, None),
+    ]
+
+
+def test_objects_that_the_cluster_does_not_hold_are_told_as_problems_by_name() -> None:
+    claim = {"kind": "PersistentVolumeClaim", "metadata": {"name": "data", "namespace": "ml"}}
+    listed = {"kind": "List", "items": [claim, {"kind": "PriorityClass", "metadata": {"name": "spare"}}]}
+    told = [str(each) for each in passed_over([pod_object(), DAEMON_SET, listed])]
+    assert told == [
+        "PersistentVolumeClaim ml/data: a simulated cluster holds pods, workloads, DaemonSets and nodes alone",
+        "PriorityClass spare: a simulated cluster holds pods, workloads, DaemonSets and nodes alone",
     ]
