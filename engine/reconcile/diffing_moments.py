@@ -72,7 +72,7 @@ def moment_difference(base: Loaded, head: Loaded, recorded: Recorded) -> MomentD
     return MomentDifference(
         environment=head.environment.name,
         snapshot=recorded.label,
-        note=recorded.note,
+        note="; ".join(filter(None, (recorded.note, _without_images(base, head, snapshot)))),
         taken_at=snapshot.taken_at,
         nodes=len(tuple(snapshot.document.claims)) if snapshot.document is not None else 0,
         pods=pod_counts(snapshot.pods),
@@ -91,6 +91,20 @@ def moment_difference(base: Loaded, head: Loaded, recorded: Recorded) -> MomentD
         verdicts=tuple(_verdicts(plans)),
         errors=tuple(_errors(offered, pods)),
         foundation_differs=_foundations_differ(plans.base.document.foundation, plans.head.document.foundation),
+    )
+
+
+def _without_images(base: Loaded, head: Loaded, snapshot: Snapshot) -> str:
+    """That pools launch nothing on a side for want of what the moment does not show: images of their node class."""
+    found = {name for name, images in snapshot.cloud.images.items() if images}
+    lacking: dict[str, set[str]] = {}
+    for pool in (*base.policy.node_pools, *head.policy.node_pools):
+        if pool.node_class not in found:
+            lacking.setdefault(pool.node_class, set()).add(pool.name)
+    return "; ".join(
+        f"the snapshot has no images of EC2NodeClass {name}, so {', '.join(sorted(pools))} can launch nothing here: "
+        "record it anew with the class in the policy"
+        for name, pools in sorted(lacking.items())
     )
 
 

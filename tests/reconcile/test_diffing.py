@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from engine.model.fault import Fault
+from engine.model.snapshot import CloudFacts
 from engine.reconcile.diffing import Thresholds, difference
 from engine.report.diff_report import Both, Change, EnvironmentDifference, MomentDifference, PolicyDifference
 from engine.report.diff_report_words import environment_sentence, moment_sentence, types_words, verdict_sentence
@@ -68,6 +69,17 @@ def test_nothing_that_differs_is_said_to_have_no_effect(project: Repository) -> 
     assert verdict_sentence(found) == (
         "No effect on test: policies and settings are the same; at 1 recorded moment the plan is the same."
     )
+
+
+def test_a_class_without_images_in_the_snapshot_is_told_with_its_pools_since_nothing_can_differ_there(
+    project: Repository,
+) -> None:
+    assert the_moment(compared(project)).note == ""
+    project.record(a_moment(replicas(2), cloud=CloudFacts(images={"gpu": {}})))
+    project.write({"policies/gpu.yaml": POOL.replace("[g6, g6e]", "[g6]")})
+    moment = the_moment(compared(project))
+    assert moment.launches == Both(0, 0)
+    assert moment.note.startswith("the snapshot has no images of EC2NodeClass gpu, so gpu can launch nothing here")
 
 
 def test_a_comment_has_no_effect_and_is_no_change_of_a_definition(project: Repository) -> None:
