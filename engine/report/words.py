@@ -319,7 +319,9 @@ def _limit_reached(refusal: LimitReached) -> str:
         rounded_words(resource, amount) for amount in (refusal.limit, refusal.used, refusal.planned, refusal.needed)
     )
     named = "nodes" if resource == NODES else resource
-    return f"limit {named} {limit} reached ({used} used, {planned} planned, needs {needed})"
+    # What is needed is a whole node, whatever the pod asks of it; a node with one device is told as the device.
+    needs = needed if resource == NODES or refusal.needed == 1 else f"a node of {needed}"
+    return f"limit {named} {limit} reached ({used} used, {planned} planned, needs {needs})"
 
 
 def limit_unit(use: LimitUse) -> str:

@@ -171,8 +171,9 @@ REFUSALS: list[tuple[Refusal, str]] = [
     (LimitReached(GPU, 50, 50, 0, 1), "limit nvidia.com/gpu 50 reached (50 used, 0 planned, needs 1)"),
     (
         LimitReached("memory", 2**40, 2**40 - 2**30, 0, 2**34),
-        "limit memory 1Ti reached (1023Gi used, 0 planned, needs 16Gi)",
+        "limit memory 1Ti reached (1023Gi used, 0 planned, needs a node of 16Gi)",
     ),
+    (LimitReached(GPU, 50, 40, 8, 4), "limit nvidia.com/gpu 50 reached (40 used, 8 planned, needs a node of 4)"),
     (LimitReached("nodes", 3, 2, 1, 1), "limit nodes 3 reached (2 used, 1 planned, needs 1)"),
     (
         CapReached("launches", "100"),
