@@ -18,6 +18,7 @@ from engine.scheduling.market import Market
 from engine.scheduling.new_nodes import NewNodes
 from engine.scheduling.packed import Packed, Standing, Wish, packed
 from engine.scheduling.problem import PoolState
+from engine.scheduling.steps import Steps
 from engine.scheduling.tied import Load, are_kept, is_tied, kept_by_ties, wishes_by_domain
 from engine.scheduling.topology.host_dimensions import host_dimensions
 from engine.scheduling.topology.neighbourhood import Neighbourhood
@@ -38,10 +39,13 @@ class Draft:
         there: World,
         neighbourhood: Neighbourhood,
         first_member: int,
+        steps: Steps,
     ) -> None:
-        """``there`` is the world before anybody new is placed; it is not changed."""
+        """``there`` is the world before anybody new is placed; it is not changed. ``steps`` are those that all drafts
+        of a problem have together."""
         self._market = market
         self._neighbourhood = neighbourhood
+        self._steps = steps
         self.headroom = Headroom(pools, caps, ceilings)
         self.new_nodes = NewNodes(market, self.headroom, first_member)
         self.world = there.copy()
@@ -259,12 +263,19 @@ class Draft:
         rows = self.headroom.rows()
         asked: tuple[LimitRow, ...] = ()
         for _ in range(_QUESTIONS):
-            answer = packed(wishes, asked, rooms, standing)
+            answer = self._packed_within(asked, wishes, rooms, standing)
             broken = tuple(row for row in rows if _is_broken(row, answer))
             if not broken:
                 return answer
             asked = tuple(row for row in rows if row in asked or row in broken)
-        return packed(wishes, rows, rooms, standing)
+        return self._packed_within(rows, wishes, rooms, standing)
+
+    def _packed_within(
+        self, rows: Sequence[LimitRow], wishes: Sequence[Wish], rooms: tuple[int, ...], standing: Sequence[Standing]
+    ) -> Packed:
+        answer = packed(wishes, rows, rooms, standing, self._steps.for_a_question)
+        self._steps.use(answer.steps)
+        return answer
 
 
 def _is_broken(row: LimitRow, answer: Packed) -> bool:

@@ -75,11 +75,12 @@ class FilledNode:
 
 @frozen(eq=False)
 class Packed:
-    """``lower_bound_micros`` is proven for the pods that the nodes hold."""
+    """``lower_bound_micros`` is proven for the pods that the nodes hold; ``steps`` is how many were used."""
 
     nodes: tuple[PackedNode, ...]
     filled: tuple[FilledNode, ...]
     lower_bound_micros: int
+    steps: int
 
 
 def packed(
@@ -97,7 +98,7 @@ def packed(
     question = _Question(wishes, rows, rooms, standing)
     answer = pack(question.problem(), steps)
     nodes, filled = question.nodes(answer)
-    return Packed(nodes, filled, max(0, answer.lower_bound_micros - question.most_added_micros))
+    return Packed(nodes, filled, max(0, answer.lower_bound_micros - question.most_added_micros), answer.steps)
 
 
 # Which options are open to a wish: those of an offer, by identity, with the labels of a pin.

@@ -24,6 +24,7 @@ from engine.scheduling.problem import ExistingNode, Problem, Reservation, Soluti
 from engine.scheduling.proof import packing_bound
 from engine.scheduling.refusals import base_refusal, refusals
 from engine.scheduling.requirements import canonical_labels
+from engine.scheduling.steps import Steps
 from engine.scheduling.tie_refusals import TieRefusals
 from engine.scheduling.tied import Load, kept_by_ties
 from engine.scheduling.topology.neighbourhood import Neighbourhood, couplings
@@ -59,12 +60,16 @@ def solve(problem: Problem) -> Solution:
         if offered.topology is not None and pod_class.coupling is not None:
             offered.topology.offer(pod_class.coupling, market.labels(pod_class))
 
+    steps = Steps()
+
     def best(reservations: Iterable[Reservation], world: World) -> Draft:
         start = world.copy()
         classes = _keep_reserved(reservations, every, existing, start)
 
         def draft() -> Draft:
-            return Draft(market, problem.pools, problem.caps, problem.ceilings, start, neighbourhood, len(existing))
+            return Draft(
+                market, problem.pools, problem.caps, problem.ceilings, start, neighbourhood, len(existing), steps
+            )
 
         return _best(classes, draft, start)
 

@@ -27,8 +27,8 @@ _PATIENCE = 10
 # Loads that gain less than this part of a price are not looked for, and bounds are that much lower: first large gains,
 # which are found fast, and finer ones when there are none left.
 _WORTHWHILE = (1e-3, 1e-4, 1e-5)
-# What one solution of the program counts as; and from how many classes on its time grows with the cube of their number.
-_STEPS_OF_PROGRAM, _MANY_CLASSES = 5_000, 256
+# What one solution of the program counts as: its time grows with its columns and the square of its rows.
+_STEPS_OF_PROGRAM, _PIVOTS_A_STEP = 5_000, 350
 # So many kinds are searched before it is asked whether that has brought anything.
 _KINDS_AT_ONCE = 48
 
@@ -56,9 +56,9 @@ def _whole(amounts: Floats | Ints) -> Ints:
     return np.rint(amounts).astype(np.int64)
 
 
-def steps_of_program(part: Part) -> int:
-    """What one solution of the part's program counts as."""
-    return _STEPS_OF_PROGRAM + max(0, len(part.counts) - _MANY_CLASSES) ** 3
+def steps_of_program(part: Part, columns: int) -> int:
+    """What one solution of the part's program with so many columns counts as."""
+    return _STEPS_OF_PROGRAM + len(part.counts) ** 2 * columns // _PIVOTS_A_STEP
 
 
 class Generation:
@@ -106,7 +106,7 @@ class Generation:
             self._search_longer()
         else:
             self._search_finer()
-        return steps + steps_of_program(self.part)
+        return steps + steps_of_program(self.part, len(self.master.columns))
 
     @property
     def is_done(self) -> bool:

@@ -21,8 +21,8 @@ DEFAULT_STEPS = 16_000_000
 # When that many steps are used, what is known by then is made whole: at the same points whatever steps are given, so
 # that more of them never end worse. The integer program waits until its columns are worth it.
 _FIRST_ROUNDING, _BETWEEN_ROUNDINGS, _FIRST_PROGRAM = 500_000, 4, 8_000_000
-# More columns than that for each class are not put into an integer program.
-_MOST_COLUMNS = 8
+# More columns than that for each class, or more in all, are not put into an integer program.
+_MOST_COLUMNS, _MOST_IN_ALL = 8, 1_500
 # So near to the bound there is no more to be had for the effort.
 _GOOD_ENOUGH = 1.0005
 
@@ -68,6 +68,12 @@ class _Work:
         """What the pods that ``best`` holds cost at the least."""
         held = self.part.counts - unplaced(self.part, self.best)
         return resource_bound(self.part, held) if self.generation is None else self.generation.bound_of(held)
+
+    @property
+    def steps_of_turn(self) -> int:
+        """What the next turn uses at the least."""
+        columns = self.firsts if self.generation is None else self.generation.master.columns
+        return steps_of_program(self.part, len(columns))
 
     def turn(self) -> int:
         """Searches on; returns the steps used."""
@@ -124,7 +130,7 @@ class _Work:
             return
         columns = known.master.columns[: len(known.optimum.amounts)]
         good = columns if self.has_all_loads else promising(self.part, columns, known.optimum)
-        if len(good) > _MOST_COLUMNS * len(self.part.counts):
+        if len(good) > min(_MOST_COLUMNS * len(self.part.counts), _MOST_IN_ALL):
             # Kinds of nearly one price for their room: so many loads are as good that rounding does as well.
             return
         own = [Column(each.kind, each.load) for each in self.best]
@@ -146,7 +152,7 @@ def pack(problem: PackingProblem, steps: int = DEFAULT_STEPS) -> Packing:
     works = [_Work.begun(part) for part in parts]
     used, next_rounding = 0, _FIRST_ROUNDING
     while used < steps:
-        waiting = [work for work in works if not work.is_done and used + steps_of_program(work.part) <= steps]
+        waiting = [work for work in works if not work.is_done and used + work.steps_of_turn <= steps]
         if not waiting:
             break
         for work in waiting:
