@@ -28,6 +28,7 @@ from engine.report.diff_report import (
     Both,
     CeilingChange,
     ErrorsDifference,
+    HeadroomChange,
     KeptDifference,
     MomentDifference,
     PoolDifference,
@@ -81,6 +82,7 @@ def moment_difference(base: Loaded, head: Loaded, recorded: Recorded) -> MomentD
         usd_per_hour=Both(_cost(after.base), _cost(after.head)),
         pools=tuple(_pools(after, base.policy, head.policy)),
         ceilings=tuple(_ceilings(plans)),
+        headroom=tuple(_headroom(plans)),
         classes=class_differences(offered.base, offered.head, pods, workloads),
         blocked=(
             *_blocked(plans.head.unplaced, plans.base.unplaced, workloads, snapshot, is_new=True),
@@ -179,6 +181,17 @@ def _ceilings(plans: Both[Plan]) -> Iterable[CeilingChange]:
         use = after or before
         if limit.differs and use is not None:
             yield CeilingChange(rule, group, LimitedResource(resource), limit, use.used)
+
+
+def _headroom(plans: Both[Plan]) -> Iterable[HeadroomChange]:
+    old, new = (
+        {(use.node_pool, use.zone, use.resource): (use.spare, use.wanted) for use in plan.headroom}
+        for plan in (plans.base, plans.head)
+    )
+    for where in sorted(old.keys() | new.keys()):
+        before, after = old.get(where, (0, 0)), new.get(where, (0, 0))
+        if before != after:
+            yield HeadroomChange(*where, spare=Both(before[0], after[0]), wanted=Both(before[1], after[1]))
 
 
 def _blocked(

@@ -85,6 +85,20 @@ class CeilingChange:
 
 
 @frozen
+class HeadroomChange:
+    """Devices that a pool keeps free once each side's plan is done, in a zone or, where that is empty, anywhere.
+
+    ``spare`` of ``wanted``; both are 0 on a side that keeps none there.
+    """
+
+    node_pool: str
+    zone: str
+    resource: str
+    spare: Both[int]
+    wanted: Both[int]
+
+
+@frozen
 class WorkloadPods:
     """``name`` is who owns the pods, such as ``Deployment inference/llm``."""
 
@@ -191,6 +205,7 @@ class MomentDifference:
     usd_per_hour: Both[UsdPerHour]
     pools: tuple[PoolDifference, ...] = ()
     ceilings: tuple[CeilingChange, ...] = ()
+    headroom: tuple[HeadroomChange, ...] = ()
     classes: tuple[ClassDifference, ...] = ()
     blocked: tuple[BlockedDifference, ...] = ()
     removed: tuple[RemovalDifference, ...] = ()
@@ -202,7 +217,16 @@ class MomentDifference:
     @property
     def has_effect(self) -> bool:
         counts = self.launches.differs or self.removals.differs or self.usd_per_hour.differs
-        parts = (self.ceilings, self.classes, self.blocked, self.removed, self.kept, self.verdicts, self.errors)
+        parts = (
+            self.ceilings,
+            self.headroom,
+            self.classes,
+            self.blocked,
+            self.removed,
+            self.kept,
+            self.verdicts,
+            self.errors,
+        )
         pools = any(pool.differs for pool in self.pools)
         return counts or pools or self.foundation_differs or any(parts)
 

@@ -25,6 +25,7 @@ from engine.report.diff_report_words import (
     count_words,
     environment_sentence,
     errors_words,
+    headroom_change_words,
     limit_words,
     moment_sentence,
     place_words,
@@ -126,6 +127,8 @@ def _moment(moment: MomentDifference) -> Iterator[str]:
     yield from _blocked(moment)
     yield from _classes(moment.classes)
     yield from _machines(moment)
+    if moment.headroom:
+        yield _folded("Headroom changes", _list(map(headroom_change_words, moment.headroom)), is_open=True)
     yield from _rules(moment)
 
 

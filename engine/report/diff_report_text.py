@@ -16,6 +16,7 @@ from engine.report.diff_report_words import (
     class_words,
     environment_sentence,
     errors_words,
+    headroom_change_words,
     limit_words,
     moment_sentence,
     place_words,
@@ -88,6 +89,7 @@ def _moment(moment: MomentDifference) -> Iterator[RenderableType]:
         *map(verdict_change_words, moment.verdicts),
         *map(errors_words, moment.errors),
     ]
+    yield from _listed("Headroom", map(headroom_change_words, moment.headroom))
     yield from _listed("Rules say otherwise", says)
 
 

@@ -21,6 +21,7 @@ from engine.report.diff_report import (
     ClassDifference,
     EnvironmentDifference,
     ErrorsDifference,
+    HeadroomChange,
     LimitChange,
     MomentDifference,
     PolicyDifference,
@@ -200,6 +201,19 @@ def ceiling_change_words(change: CeilingChange) -> str:
     group = f" for {change.group}" if change.group else ""
     used = ceiling_words(change.resource, change.used)
     return f"{change.rule}{group}: {before} → {after} {CEILING_UNITS[change.resource]}, {used} used"
+
+
+def headroom_change_words(change: HeadroomChange) -> str:
+    """``gpu: 2 of 2 → 1 of 4 nvidia.com/gpu free``."""
+    where = f" in {change.zone}" if change.zone else ""
+    before, after = (
+        f"{spare} of {wanted}"
+        for spare, wanted in (
+            (change.spare.base, change.wanted.base),
+            (change.spare.head, change.wanted.head),
+        )
+    )
+    return f"{change.node_pool}{where}: {before} → {after} {change.resource} free"
 
 
 def place_words(moment: MomentDifference) -> str:

@@ -12,7 +12,15 @@ from engine.model.fault import Fault
 from engine.model.snapshot import CloudFacts
 from engine.reconcile.diffing import Thresholds, difference
 from engine.report.diff_report import Both, Change, EnvironmentDifference, MomentDifference, PolicyDifference
-from engine.report.diff_report_words import environment_sentence, moment_sentence, types_words, verdict_sentence
+from engine.report.diff_report_markdown import diff_markdown
+from engine.report.diff_report_text import render_difference
+from engine.report.diff_report_words import (
+    environment_sentence,
+    headroom_change_words,
+    moment_sentence,
+    types_words,
+    verdict_sentence,
+)
 from tests.builders import usd
 from tests.engine.workspaces import REPOSITORY
 from tests.reconcile.policy_repository import (
@@ -26,6 +34,7 @@ from tests.reconcile.policy_repository import (
     replicas,
     repository,
 )
+from tests.report.golden_text import printed
 
 # At no recorded moment has it anything to do.
 HIGH_GUARDRAIL = SIZE_GUARDRAIL.replace("<= 2", "<= 99")
@@ -207,6 +216,19 @@ def test_a_lower_limit_blocks_pods_with_the_reason(project: Repository) -> None:
     assert blocked.reasons == ("gpu: limit nvidia.com/gpu 4 reached (0 used, 4 planned, needs 1)",)
     assert "HEAD launches 2 fewer nodes (-2 GPUs after the plan)" in moment_sentence(moment)
     assert "2 pods are blocked that were not" in moment_sentence(moment)
+
+
+def test_headroom_that_changes_is_told_with_how_much_of_it_is_free(project: Repository) -> None:
+    annotated = "metadata: {name: gpu, annotations: {nodewright.dev/headroom: nvidia.com/gpu=1}}"
+    project.write({"policies/gpu.yaml": POOL.replace("metadata: {name: gpu}", annotated)})
+
+    found = compared(project)
+
+    assert [headroom_change_words(each) for each in the_moment(found).headroom] == [
+        "gpu: 0 of 0 → 1 of 1 nvidia.com/gpu free"
+    ]
+    assert "gpu: 0 of 0 → 1 of 1 nvidia.com/gpu free" in printed(render_difference(found))
+    assert "gpu: 0 of 0 → 1 of 1 nvidia.com/gpu free" in diff_markdown(found)
 
 
 def test_a_guardrails_verdict_and_a_ceiling_that_change_are_told(project: Repository) -> None:
