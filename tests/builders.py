@@ -430,7 +430,13 @@ def node(
         allocatable=capacity_of(kind),
         created_at=created,
         provider_id=f"aws:///{zone}/{instance_id}" if instance_id else "",
-        labels={**kind.labels, keys.ZONE: zone, keys.CAPACITY_TYPE: keys.ON_DEMAND, **(labels or {})},
+        labels={
+            **kind.labels,
+            keys.ZONE: zone,
+            keys.CAPACITY_TYPE: keys.ON_DEMAND,
+            keys.HOSTNAME: name,
+            **(labels or {}),
+        },
         taints=tuple(taints),
         **more,  # type: ignore[arg-type]
     )

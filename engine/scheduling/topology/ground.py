@@ -25,8 +25,8 @@ class Shape:
     """Nodes alike in all that constraints look at, their hostnames apart. One object for equal ones.
 
     ``domains`` are by the neighbourhood's keys, that of the hostname ABSENT. ``present`` are the keys with a value that
-    is not empty, the hostname's among them: every node has one. A ``foreseen`` shape is of nodes that could be made, of
-    which only some labels are known.
+    is not empty; a node that is to come has a hostname whatever its labels say. A ``foreseen`` shape is of nodes that
+    could be made, of which only some labels are known.
     """
 
     labels: Mapping[str, str]
@@ -40,8 +40,9 @@ class Shape:
     def is_counted_by(self, node_filter: NodeFilter) -> bool:
         """Whether the pods that are on such nodes count."""
         if node_filter not in self._admitted:
-            # Every node has a hostname, named or not.
-            labels = {**self.labels, HOSTNAME_KEY: self.labels.get(HOSTNAME_KEY) or "self"}
+            labels = dict(self.labels)
+            if HOST in self.present and not labels.get(HOSTNAME_KEY):
+                labels[HOSTNAME_KEY] = "self"
             seen = node_filter.may_admit(labels) if self.foreseen else node_filter.admits(labels, self.taints)
             self._admitted[node_filter] = seen
         return self._admitted[node_filter]
@@ -56,7 +57,7 @@ class Shape:
 
     def _counts(self, counter: Counter, key: int) -> bool:
         if key == HOST:
-            if self.foreseen:
+            if self.foreseen or HOST not in self.present:
                 return False
         elif self.domains[key] == ABSENT:
             return False
@@ -103,12 +104,14 @@ class Ground:
         """The value that a domain is known by."""
         return self._values[domain]
 
-    def spot(self, labels: Mapping[str, str], taints: Iterable[Taint], host: str | int) -> Spot:
-        """A node's spot; ``host`` stands for its hostname where it has no such label."""
+    def spot(self, labels: Mapping[str, str], taints: Iterable[Taint], host: str | int | None) -> Spot:
+        """A node's spot; ``host`` stands for its hostname where it has no such label. None: then it is in no domain of
+        hostnames."""
         present = canonical_labels(labels)
-        shape = self._shape(present, tuple(sorted(taints, key=str)) if self._minds_taints else (), foreseen=False)
-        hostname = self.domain(HOST, present.get(HOSTNAME_KEY) or host)
-        return Spot(shape, (hostname, *shape.domains[1:]))
+        hostname = present.get(HOSTNAME_KEY) or host
+        minded = tuple(sorted(taints, key=str)) if self._minds_taints else ()
+        shape = self._shape(present, minded, foreseen=False, has_hostname=hostname is not None)
+        return Spot(shape, (ABSENT if hostname is None else self.domain(HOST, hostname), *shape.domains[1:]))
 
     def foreseen(self, labels: Mapping[str, str]) -> Spot:
         """A node to be made, of its own hostname, of which these labels are known."""
@@ -138,13 +141,16 @@ class Ground:
             self._fresh[content] = Spot(shape, shape.domains)
         return self._fresh[content]
 
-    def _shape(self, labels: Mapping[str, str], taints: tuple[Taint, ...], *, foreseen: bool) -> Shape:
+    def _shape(
+        self, labels: Mapping[str, str], taints: tuple[Taint, ...], *, foreseen: bool, has_hostname: bool = True
+    ) -> Shape:
         shown = tuple((key, labels[key]) for key in self._relevant if key in labels)
-        content = (shown, taints, foreseen)
+        content = (shown, taints, foreseen, has_hostname)
         if content not in self._shapes:
             known = dict(shown)
             domains = [self.domain(at, known[key]) if key in known else ABSENT for at, key in enumerate(self.keys)]
             domains[HOST] = ABSENT
-            present = frozenset({HOST} | {at for at, key in enumerate(self.keys) if known.get(key)})
-            self._shapes[content] = Shape(known, taints, tuple(domains), present, foreseen)
+            present = {at for at, key in enumerate(self.keys) if at != HOST and known.get(key)}
+            present |= {HOST} if has_hostname else set()
+            self._shapes[content] = Shape(known, taints, tuple(domains), frozenset(present), foreseen)
         return self._shapes[content]

@@ -27,8 +27,7 @@ class Topology:
         self._apart: dict[str, tuple[Bound, Spot]] = {}
         for bound in neighbourhood.bound:
             node = bound.node
-            # No member is negative, so such a number is a hostname of nobody else's.
-            spot = self._tally.ground.spot(node.labels, node.taints, -1 - len(self._apart))
+            spot = self._tally.ground.spot(node.labels, node.taints, None)
             self._apart[node.name] = (bound, spot)
             self._settle(bound, spot, 1)
 
@@ -52,7 +51,8 @@ class Topology:
             spot = self._tally.ground.spot(labels, taints, member)
             self._tally.enter(spot)
         else:
-            spot = self._tally.ground.spot(labels, taints, bound.node.labels.get(keys.HOSTNAME) or member)
+            # What is not registered under a hostname by now will not be.
+            spot = self._tally.ground.spot(labels, taints, bound.node.labels.get(keys.HOSTNAME) or None)
             if before.domains != spot.domains or before.shape is not spot.shape:
                 self._settle(bound, before, -1)
                 self._settle(bound, spot, 1)

@@ -79,6 +79,15 @@ def nodes(draw: st.DrawFn, name: str, most_pods: int) -> StandingNode:
     return node(name, None, *held, taints=draw(st.sampled_from([(), (), (taint("dedicated"),)])), **labels)
 
 
+@st.composite
+def standing_nodes(draw: st.DrawFn, name: str) -> StandingNode:
+    """Now and then one that somebody took the hostname from."""
+    made = draw(nodes(name, 2))
+    if draw(st.integers(0, 5)):
+        return made
+    return evolve(made, labels={key: value for key, value in made.labels.items() if key != HOSTNAME})
+
+
 @frozen
 class Drawn:
     """``joined`` are the standing nodes that pods may go to; ``fresh`` are new ones. ``moves`` are tries: a pod, a
@@ -94,7 +103,7 @@ class Drawn:
 
 @st.composite
 def clusters(draw: st.DrawFn) -> Drawn:
-    standing = tuple(draw(nodes(f"node-{index}", 2)) for index in range(draw(st.integers(0, 4))))
+    standing = tuple(draw(standing_nodes(f"node-{index}")) for index in range(draw(st.integers(0, 4))))
     fresh = tuple(draw(nodes(f"fresh-{index}", 0)) for index in range(draw(st.integers(1, 3))))
     joined = draw(st.sets(st.sampled_from([each.name for each in standing]))) if standing else set()
     waiting = tuple(draw(pods(f"pod-{index}")) for index in range(draw(st.integers(1, 5))))

@@ -6,10 +6,10 @@ from hypothesis import given, settings
 
 from engine.model.constraint import HostPort
 from engine.model.pod import Pod
-from engine.scheduling.topology.neighbourhood import Neighbourhood, couplings
+from engine.scheduling.topology.neighbourhood import Neighbourhood, StandingNode, couplings
 from engine.scheduling.topology.topology import Topology
 from tests.scheduling.topology.drawn import NAMESPACES, Drawn, clusters
-from tests.scheduling.topology.neighbours import ZONE, matching, node, term, tied
+from tests.scheduling.topology.neighbours import HOSTNAME, ZONE, matching, node, spread, term, tied
 from tests.scheduling.topology.slow_rules import Place, Scene, how_many, suits
 
 MANY = settings(max_examples=60, deadline=None)
@@ -131,3 +131,26 @@ def test_a_copy_has_its_own_nodes_ports_and_names() -> None:
     twin.put(coupling, 1, 1)
     assert [topology.admitted(coupling, member, 1) for member in range(3)] == [1, 1, 0]
     assert [twin.admitted(coupling, member, 1) for member in range(3)] == [1, 0, 0]
+
+
+def test_a_standing_node_without_a_hostname_takes_none_that_spread_over_hostnames() -> None:
+    web = matching(app="web")
+    pods = [
+        tied("even", {"app": "web"}, spreads=[spread(HOSTNAME, web)]),
+        tied("company", {"app": "web"}, near=[term(HOSTNAME, web)]),
+        tied("alone", {"app": "web"}, apart=[term(HOSTNAME, web)]),
+    ]
+    bare = StandingNode("bare", {ZONE: "a"}, (), (tied("web", {"app": "web"}),))
+    neighbourhood = couplings(pods, [bare], ())
+    topology = Topology(neighbourhood)
+    topology.join(0, {ZONE: "a"}, (), "bare")
+    topology.join(1, {ZONE: "a"}, (), None)
+    even, company, alone = (neighbourhood.coupling_of(each.key) for each in pods)
+    assert even is not None
+    assert company is not None
+    assert alone is not None
+    assert [topology.admitted(each, 0, 3) for each in (even, company, alone)] == [0, 0, 3], "no other shares its host"
+    assert [topology.admitted(each, 1, 3) for each in (even, alone)] == [3, 1], "one to come gets a hostname"
+    why = topology.why_not(even, 0)
+    assert why is not None
+    assert why.is_label_missing
