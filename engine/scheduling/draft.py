@@ -16,7 +16,7 @@ from engine.scheduling.groups import PodClass
 from engine.scheduling.limits import Headroom, LimitRow
 from engine.scheduling.market import Market
 from engine.scheduling.new_nodes import NewNodes
-from engine.scheduling.packed import Packed, Standing, Wish, packed
+from engine.scheduling.packed import Packed, Question, Standing, Wish
 from engine.scheduling.problem import PoolState
 from engine.scheduling.steps import Steps
 from engine.scheduling.tied import Load, are_kept, is_tied, kept_by_ties, wishes_by_domain
@@ -260,20 +260,18 @@ class Draft:
 
     def _answer(self, wishes: Sequence[Wish], rooms: tuple[int, ...], standing: Sequence[Standing]) -> Packed:
         """The nodes to buy, within all limits. Few limits are ever near, so at first none is asked about."""
-        rows = self.headroom.rows()
+        rows, question = self.headroom.rows(), Question(wishes, rooms, standing)
         asked: tuple[LimitRow, ...] = ()
         for _ in range(_QUESTIONS):
-            answer = self._packed_within(asked, wishes, rooms, standing)
+            answer = self._within(asked, question)
             broken = tuple(row for row in rows if _is_broken(row, answer))
             if not broken:
                 return answer
             asked = tuple(row for row in rows if row in asked or row in broken)
-        return self._packed_within(rows, wishes, rooms, standing)
+        return self._within(rows, question)
 
-    def _packed_within(
-        self, rows: Sequence[LimitRow], wishes: Sequence[Wish], rooms: tuple[int, ...], standing: Sequence[Standing]
-    ) -> Packed:
-        answer = packed(wishes, rows, rooms, standing, self._steps.for_a_question)
+    def _within(self, rows: Sequence[LimitRow], question: Question) -> Packed:
+        answer = question.answered(rows, self._steps.for_a_question)
         self._steps.use(answer.steps)
         return answer
 

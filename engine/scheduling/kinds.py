@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from functools import cached_property
-
 from attrs import field, frozen
 
 from engine.model import labels as keys
@@ -17,9 +15,13 @@ from engine.scheduling.problem import NodeOption
 
 # Custom labels that were left to choose, in name order.
 AddedLabels = tuple[tuple[str, str], ...]
+
+
 # Type, capacity type, reservation, price, capacity, room, overhead, added labels, probes, daemons' ports.
-# What a node of a kind is, whatever options it may be made from.
-Make = tuple[object, ...]
+class Make:
+    """What a node of a kind is, whatever options it may be made from: one object for the same of one pool."""
+
+    __slots__ = ()
 
 
 @frozen(eq=False)
@@ -45,6 +47,7 @@ class Kind:
     options: tuple[NodeOption, ...]
     node_cost: UsdPerHour = FREE
     daemon_ports: frozenset[HostPort] = frozenset()
+    make: Make = field(factory=Make)
     probes: tuple[str, ...] = ()
     buyable: tuple[NodeOption, ...] = field(init=False)
     order: tuple[object, ...] = field(init=False)
@@ -75,22 +78,6 @@ class Kind:
     @most.default
     def _places_of_the_reservation(self) -> int | None:
         return self.options[0].available
-
-    @cached_property
-    def make(self) -> Make:
-        """The same for kinds of two classes that differ in nothing but the options that each class may have."""
-        return (
-            self.pool,
-            *self.type_at,
-            self.reservation,
-            self.usd_per_hour,
-            self.capacity,
-            self.room,
-            self.overhead,
-            self.added_labels,
-            self.probes,
-            self.daemon_ports,
-        )
 
     @property
     def type_at(self) -> TypeAt:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import product
 
-from attrs import frozen
+from attrs import field, frozen
 
 from engine.model.constraint import HostPort, Requirement
 from engine.model.money import UsdPerHour
@@ -14,7 +14,7 @@ from engine.model.policy import NodePool
 from engine.model.quantity import NODES, Resources
 from engine.scheduling.daemons import Daemons
 from engine.scheduling.groups import Demand, PodClass
-from engine.scheduling.kinds import AddedLabels, Kind
+from engine.scheduling.kinds import AddedLabels, Kind, Make
 from engine.scheduling.problem import NodeOption, PoolState
 from engine.scheduling.requirements import Requirements, ValueSet, canonical_labels, is_custom
 
@@ -51,6 +51,7 @@ class _Stock:
     chosen: tuple[tuple[str, tuple[str, ...]], ...]
     options: tuple[tuple[NodeOption, Mapping[str, str]], ...]
     kinds: _Kinds
+    makes: dict[_Content, Make] = field(factory=dict)
 
 
 # The last stock of each pool.
@@ -108,7 +109,7 @@ class PoolOffers:
             if not self.custom[key].complement and 0 < len(self.custom[key].values) <= _FEW_VALUES
         )
         stock = _stock_of(state, tuple(daemon_sets), chosen)
-        self.options, self._kinds = stock.options, stock.kinds
+        self.options, self._kinds, self._makes = stock.options, stock.kinds, stock.makes
         self._permitted: dict[Demand, tuple[Kind, ...]] = {}
 
     def permitted(self, demand: Demand) -> tuple[Kind, ...]:
@@ -252,8 +253,10 @@ class PoolOffers:
                 node_cost=self.state.pool.node_cost,
                 daemon_ports=ports,
                 probes=probes,
+                make=self._makes.setdefault(content, Make()),
             )
-            for (_, capacity_type, _, price, capacity, room, overhead, added, probes, ports), options in groups.items()
+            for content, options in groups.items()
+            for (_, capacity_type, _, price, capacity, room, overhead, added, probes, ports) in (content,)
         )
 
 

@@ -13,7 +13,7 @@ from engine.model.quantity import Resources
 from engine.scheduling.groups import PodClass
 from engine.scheduling.kinds import Kind, Make, Rung
 from engine.scheduling.limits import UNLIMITED, LimitRow
-from engine.scheduling.packing.pack import DEFAULT_STEPS, pack
+from engine.scheduling.packing.pack import pack
 from engine.scheduling.packing.problem import NodeKind, PackClass, Packing, PackingProblem
 from engine.scheduling.problem import NodeOption
 
@@ -83,22 +83,9 @@ class Packed:
     steps: int
 
 
-def packed(
-    wishes: Sequence[Wish],
-    rows: Sequence[LimitRow],
-    rooms: tuple[int, ...],
-    standing: Sequence[Standing] = (),
-    steps: int = DEFAULT_STEPS,
-) -> Packed:
-    """The cheapest nodes that are found for the wishes in so many steps, within the rows; as few pods as is found are
-    left out.
-
-    ``rooms`` is what an empty node has of each pseudo-resource.
-    """
-    question = _Question(wishes, rows, rooms, standing)
-    answer = pack(question.problem(), steps)
-    nodes, filled = question.nodes(answer)
-    return Packed(nodes, filled, max(0, answer.lower_bound_micros - question.most_added_micros), answer.steps)
+def packed(wishes: Sequence[Wish], steps: int) -> Packed:
+    """The cheapest nodes that are found for the wishes, as if there were no limits and nothing stood."""
+    return Question(wishes, (), ()).answered((), steps)
 
 
 # Which options are open to a wish: those of an offer, by identity, with the labels of a pin.
@@ -127,20 +114,24 @@ class _Alike:
         return sum(len(wish.pods) for wish in self.wishes)
 
 
-class _Question:
-    def __init__(
-        self,
-        wishes: Sequence[Wish],
-        rows: Sequence[LimitRow],
-        rooms: tuple[int, ...],
-        standing: Sequence[Standing],
-    ) -> None:
-        self._rows, self._rooms, self._standing = rows, rooms, standing
+class Question:
+    """The wishes, laid out once; it may be asked with some limits, and again with more of them."""
+
+    def __init__(self, wishes: Sequence[Wish], rooms: tuple[int, ...], standing: Sequence[Standing]) -> None:
+        """``rooms`` is what an empty node has of each pseudo-resource."""
+        self._rooms, self._standing = rooms, standing
         self._alike = _grouped(wishes, standing)
         self._resources = sorted({name for each in self._alike for name in each.wishes[0].pod_class.requests})
         self._copies: dict[Make, list[_Copy]] = {}
         self._kinds: list[_Copy] = []
         self._lay_out()
+        self._classes = tuple(self._pack_classes())
+
+    def answered(self, rows: Sequence[LimitRow], steps: int) -> Packed:
+        """The cheapest nodes that are found in so many steps, within the rows; as few pods as is found are left out."""
+        answer = pack(self._problem(rows), steps)
+        nodes, filled = self._nodes(answer)
+        return Packed(nodes, filled, max(0, answer.lower_bound_micros - self._most_added_micros), answer.steps)
 
     def _lay_out(self) -> None:
         """Each make of node once, or once for each set of options that the same wishes may have."""
@@ -157,9 +148,8 @@ class _Question:
                 self._kinds.append(copies[-1])
             self._copies[make] = copies
 
-    def problem(self) -> PackingProblem:
+    def _pack_classes(self) -> Iterator[PackClass]:
         homes: dict[tuple[int, Pin], frozenset[int]] = {}
-        classes = []
         for each in self._alike:
             wish = each.wishes[0]
             key = (id(wish.rung), wish.pin)
@@ -169,8 +159,10 @@ class _Question:
                 len(self._kinds) + place for place, group in enumerate(self._standing) if wish.pod_class in group.takes
             )
             asked = _amounts(wish.pod_class.requests, self._resources, _MOST_OF_A_RESOURCE + 1)
-            classes.append(PackClass((*asked, *(wish.takes or self._nothing)), each.count, homes[key].union(there)))
-        taken = [[row.taken_by(copy.kind) for copy in self._kinds] for row in self._rows]
+            yield PackClass((*asked, *(wish.takes or self._nothing)), each.count, homes[key].union(there))
+
+    def _problem(self, rows: Sequence[LimitRow]) -> PackingProblem:
+        taken = [[row.taken_by(copy.kind) for copy in self._kinds] for row in rows]
         # In the largest unit that loses nothing: solvers reckon in floating point.
         units = [gcd(*amounts) or 1 for amounts in taken]
         kinds = [
@@ -186,12 +178,12 @@ class _Question:
                 room=(*_amounts(group.room, self._resources), *self._nothing),
                 micros_per_hour=_A_WASTED_NODE * group.is_wasted + _AN_EMPTY_NODE * group.is_empty,
                 most=len(group.members),
-                takes=(0,) * len(self._rows),
+                takes=(0,) * len(rows),
             )
             for group in self._standing
         ]
-        limits = tuple(min(row.left // unit, UNLIMITED) for row, unit in zip(self._rows, units, strict=True))
-        return PackingProblem(tuple(classes), tuple(kinds), limits)
+        limits = tuple(min(row.left // unit, UNLIMITED) for row, unit in zip(rows, units, strict=True))
+        return PackingProblem(self._classes, tuple(kinds), limits)
 
     @property
     def _nothing(self) -> tuple[int, ...]:
@@ -204,11 +196,11 @@ class _Question:
                     yield copy.index
 
     @property
-    def most_added_micros(self) -> int:
+    def _most_added_micros(self) -> int:
         """By how much what was added to costs may have raised the bound: no answer needs more nodes than pods."""
         return _A_WASTED_NODE * sum(each.count for each in self._alike)
 
-    def nodes(self, answer: Packing) -> tuple[tuple[PackedNode, ...], tuple[FilledNode, ...]]:
+    def _nodes(self, answer: Packing) -> tuple[tuple[PackedNode, ...], tuple[FilledNode, ...]]:
         """The nodes one by one, with pods in the order of the wishes."""
         queues = [_pods_in_order(each.wishes) for each in self._alike]
         members = [iter(group.members) for group in self._standing]

@@ -38,7 +38,7 @@ def _least_micros(draft: Draft, market: Market, classes: Sequence[PodClass]) -> 
             if rung is not None:
                 parts.setdefault((class_of[pod], rung), []).append(pod)
     wishes = [Wish(pod_class, pods, market.rungs(pod_class)[rung]) for (pod_class, rung), pods in parts.items()]
-    return packed(wishes, (), (), steps=_STEPS).lower_bound_micros if wishes else 0
+    return packed(wishes, _STEPS).lower_bound_micros if wishes else 0
 
 
 def _rung_of(pod_class: PodClass, kind: Kind, market: Market) -> int | None:

@@ -11,6 +11,7 @@ from attrs import evolve
 from engine.model import labels as keys
 from engine.model.constraint import Operator, Requirement
 from engine.model.pod import Pod
+from engine.model.refusal import TooFewValues
 from engine.scheduling.problem import PoolState, Problem, Solution
 from engine.scheduling.solve import solve
 from engine.scheduling.topology.neighbourhood import couplings
@@ -283,11 +284,7 @@ def test_min_values_bar_a_pool_whose_types_show_too_few() -> None:
     pool = node_pool(requirements=[flexible])
     assert types_of(planned(gpu_pods(1), pool_state(pool))) == {"g5.xlarge": 1}
     refused = planned(gpu_pods(1), pool_state(pool, types=[G5_XLARGE, G5_2XLARGE])).unplaced[0].refusals[0].refusal
-    assert (refused.code, refused.wanted, refused.offered) == (  # type: ignore[union-attr]
-        "requirement-mismatch",
-        "at least 3 values",
-        "g5.2xlarge, g5.xlarge",
-    )
+    assert refused == TooFewValues(keys.INSTANCE_TYPE, min_values=3, left=("g5.2xlarge", "g5.xlarge"))
 
 
 class TestBaseCapacity:

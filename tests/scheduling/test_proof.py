@@ -9,6 +9,7 @@ from engine.scheduling.groups import pod_classes
 from engine.scheduling.market import Market
 from engine.scheduling.offers import PoolOffers
 from engine.scheduling.proof import packing_bound
+from engine.scheduling.steps import Steps
 from engine.scheduling.topology.neighbourhood import Neighbourhood
 from tests.builders import G5_XLARGE, M5_LARGE, pod, pool_state, usd
 
@@ -18,7 +19,8 @@ def test_pods_that_were_placed_one_by_one_have_a_bound_too() -> None:
     market = Market([PoolOffers(state, ())])
     classes = pod_classes([*(pod(f"cpu-{index}", cpu="900m") for index in range(4)), pod("gpu", gpu=1)])
     empty = World(frozenset())
-    draft = Draft(market, [state], Caps(), (), empty, Neighbourhood(), 0).placed_one_by_one(classes).finished()
+    draft = Draft(market, [state], Caps(), (), empty, Neighbourhood(), 0, Steps())
+    draft.placed_one_by_one(classes).finished()
     assert draft.lower_bound_micros == 0, "nothing was packed"
     bound = packing_bound(draft, market, classes)
     assert bound is not None
