@@ -20,7 +20,10 @@ def packing_words(plan: Plan) -> str:
         return ""
     paid = total(launch.claim.usd_per_hour for launch in plan.launches)
     besides = f" with {packing.cost - paid} for what nodes cost besides" if packing.cost > paid else ""
-    return f"The launches cost {packing.cost}{besides}, {_distance(packing)}."
+    # Nodes that no pod asked for are no part of what is compared.
+    apart = f", {packing.apart} of it for nodes that no pod asked for" if packing.apart.micros else ""
+    distance = f"the rest is {_distance(packing)}" if apart and packing.gap is not None else _distance(packing)
+    return f"The launches cost {packing.cost}{besides}{apart}, {distance}."
 
 
 def _distance(packing: PackingBound) -> str:

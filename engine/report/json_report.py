@@ -102,6 +102,7 @@ def _packing(packing: PackingBound) -> dict[str, Any]:
     return {
         "cost_usd_per_hour": _dollars(packing.cost),
         "lower_bound_usd_per_hour": _dollars(packing.lower_bound) if is_proven else None,
+        "apart_usd_per_hour": _dollars(packing.apart),
         "gap": round(packing.gap, 6) if packing.gap is not None else None,
     }
 

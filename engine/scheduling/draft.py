@@ -6,25 +6,22 @@ all hold every constraint, and differ in whom they leave out and in what they co
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 
 from engine.model.environment import Caps
 from engine.model.pod import PodKey
 from engine.scheduling.ceilings import Ceiling
 from engine.scheduling.existing import World
 from engine.scheduling.groups import PodClass
-from engine.scheduling.limits import Headroom, LimitRow
+from engine.scheduling.limits import Headroom
 from engine.scheduling.market import Market
 from engine.scheduling.new_nodes import NewNodes
-from engine.scheduling.packed import Packed, Question, Standing, Wish
+from engine.scheduling.packed import Standing, Wish, packed_within
 from engine.scheduling.problem import PoolState
 from engine.scheduling.steps import Steps
 from engine.scheduling.tied import Load, are_kept, is_tied, kept_by_ties, wishes_by_domain
 from engine.scheduling.topology.host_dimensions import host_dimensions
 from engine.scheduling.topology.neighbourhood import Neighbourhood
-
-# Limits that an answer breaks are put into the question, and it is asked again: so often, then all are put in.
-_QUESTIONS = 3
 
 
 class Draft:
@@ -50,6 +47,7 @@ class Draft:
         self.new_nodes = NewNodes(market, self.headroom, first_member)
         self.world = there.copy()
         self.world.values_left = self.new_nodes.values_left
+        # Of what it has bought together: what these pods cost at the least, as far as that is proven.
         self.lower_bound_micros = 0
         self._left: dict[PodClass, Sequence[PodKey]] = {}
         # The nodes of a static pool come whether pods want them or not, so pods may as well have them.
@@ -73,11 +71,20 @@ class Draft:
 
         Nothing is bought for pods that start no nodes, so none of these counts.
         """
+        return self._rank(self._left, self.cost_micros)
+
+    def rank_of(self, classes: Iterable[PodClass], pools: Set[str]) -> tuple[tuple[int, ...], int]:
+        """The rank, were there no others than these classes, and nodes of these pools."""
+        opened = self.new_nodes.opened.values()
+        return self._rank(classes, sum(each.kind.cost.micros for each in opened if each.kind.pool in pools))
+
+    def _rank(self, classes: Iterable[PodClass], cost_micros: int) -> tuple[tuple[int, ...], int]:
         left_out: dict[int, int] = {}
-        for pod_class, pods in self._left.items():
+        for pod_class in classes:
             if not pod_class.terms.fills_only:
-                left_out[-pod_class.priority] = left_out.get(-pod_class.priority, 0) + len(pods)
-        return tuple(left_out[priority] for priority in sorted(left_out)), self.cost_micros
+                left = len(self._left[pod_class])
+                left_out[-pod_class.priority] = left_out.get(-pod_class.priority, 0) + left
+        return tuple(left_out[priority] for priority in sorted(left_out)), cost_micros
 
     @property
     def holds_ties(self) -> bool:
@@ -162,7 +169,7 @@ class Draft:
 
     def _buy_for(self, classes: Sequence[PodClass], rung: int, *, with_standing: bool) -> int:
         """What the pods that get a place by it cost at the least, in millionths of a dollar an hour."""
-        wishes, rooms = self._wishes(classes, rung)
+        wishes, rooms, all_is_asked = self._wishes(classes, rung)
         if with_standing and not rung:
             wishes += self._without_new_nodes(classes)
         if not wishes:
@@ -170,10 +177,11 @@ class Draft:
         least = self._buy(wishes, rooms, self._standing_for(wishes) if with_standing else ())
         for pod_class, pods in self.unplaced.items():
             self._fill(pod_class, pods)
-        return least
+        return least if all_is_asked else 0
 
-    def _wishes(self, classes: Sequence[PodClass], rung: int) -> tuple[list[Wish], tuple[int, ...]]:
-        """What is left of each class at its offers of that rung, and what an empty node has of pseudo-resources.
+    def _wishes(self, classes: Sequence[PodClass], rung: int) -> tuple[list[Wish], tuple[int, ...], bool]:
+        """What is left of each class at its offers of that rung, what an empty node has of pseudo-resources, and
+        whether each has all of its offers whole: else what is found to be the least is none.
 
         Pods that are tied to others come in parts, by the domains that they go to. Those whose ties on one node cannot
         be told as room are left out: they are placed one by one.
@@ -188,14 +196,17 @@ class Draft:
         # Each pod is counted in the domain where it is to go, before it is known on which node.
         foreseen = self.world.topology.copy() if self.world.topology is not None else None
         wishes: list[Wish] = []
+        all_is_asked = True
         for place, pod_class in enumerate(asking):
             if place not in on_hosts.too_tangled:
-                offers, takes = self._market.rungs(pod_class)[rung], on_hosts.takes[place]
+                every, takes = self._market.rungs(pod_class)[rung], on_hosts.takes[place]
+                offers = every
                 if self.world.values_left is not None:
-                    offers = self.world.values_left.packable(pod_class, offers)
+                    offers = self.world.values_left.packable(pod_class, every)
+                    all_is_asked = all_is_asked and offers is every
                 if offers:
                     wishes += wishes_by_domain(Wish(pod_class, self._left[pod_class], offers, takes=takes), foreseen)
-        return wishes, on_hosts.rooms
+        return wishes, on_hosts.rooms, all_is_asked
 
     def finished(self) -> Draft:
         """Opens what base capacity is missing, lets who got nothing have what others left, gives up idle nodes."""
@@ -234,7 +245,7 @@ class Draft:
 
     def _buy(self, wishes: Sequence[Wish], rooms: tuple[int, ...], standing: Sequence[Standing]) -> int:
         """What its pods cost at the least, as far as it is proven: not where something kept some of them out."""
-        answer = self._answer(wishes, rooms, standing)
+        answer = packed_within(self.headroom.rows(), wishes, rooms, standing, self._steps)
         # Where a cap ends the launching, those come first who serve the most important pods, then the most pods.
         nodes = sorted(
             answer.nodes,
@@ -257,24 +268,3 @@ class Draft:
         ]
         asked = sum(len(pods) for _, pods in loads)
         return answer.lower_bound_micros if len(gone) == asked else 0
-
-    def _answer(self, wishes: Sequence[Wish], rooms: tuple[int, ...], standing: Sequence[Standing]) -> Packed:
-        """The nodes to buy, within all limits. Few limits are ever near, so at first none is asked about."""
-        rows, question = self.headroom.rows(), Question(wishes, rooms, standing)
-        asked: tuple[LimitRow, ...] = ()
-        for _ in range(_QUESTIONS):
-            answer = self._within(asked, question)
-            broken = tuple(row for row in rows if _is_broken(row, answer))
-            if not broken:
-                return answer
-            asked = tuple(row for row in rows if row in asked or row in broken)
-        return self._within(rows, question)
-
-    def _within(self, rows: Sequence[LimitRow], question: Question) -> Packed:
-        answer = question.answered(rows, self._steps.for_a_question)
-        self._steps.use(answer.steps)
-        return answer
-
-
-def _is_broken(row: LimitRow, answer: Packed) -> bool:
-    return sum(row.taken_by(node.kind) for node in answer.nodes) > row.left

@@ -89,7 +89,8 @@ class Kind:
 class Offer:
     """A kind of node that holds ``pods_per_node`` of a class, and has a price. ``tier`` 0 is asked first.
 
-    ``options`` can be bought now; there may be none. ``preference`` is what rules give it, for this class.
+    ``options`` can be bought now; there may be none. ``preference`` is what rules give it, for this class. ``fillable``
+    is the part of the kind's room that packing may fill as it likes.
     """
 
     tier: int
@@ -98,6 +99,11 @@ class Offer:
     pods_per_node: int
     options: tuple[NodeOption, ...]
     preference: float = 0.0
+    fillable: Resources = field()
+
+    @fillable.default
+    def _all_of_the_room(self) -> Resources:
+        return self.kind.room
 
     def cost(self, pods: int, pods_per_node: int) -> tuple[int, float, float, int, tuple[object, ...]]:
         """The smaller the better for so many pods: tier, what rules prefer, price for each pod served, then more of

@@ -102,8 +102,12 @@ class Headroom:
         rows += (LimitRow(self._left(each), partial(_taken_of_ceiling, each)) for each in ceilings)
         options = (option for state in self._pools.values() for option in state.options)
         probes = sorted({probe for option in options for probe in option.probes})
-        rows += (LimitRow(self.places_left(each), partial(_reserves, each)) for each in sorted(self._places))
+        rows += self.places()
         return (*rows, *(LimitRow(int(self.may_try((probe,))), partial(_tries, probe)) for probe in probes))
+
+    def places(self) -> tuple[LimitRow, ...]:
+        """Those of reservations, with what this plan has left of each."""
+        return tuple(LimitRow(self.places_left(each), partial(_reserves, each)) for each in sorted(self._places))
 
     def _rows_of(self, pool: str, state: PoolState) -> Iterator[LimitRow]:
         planned = self._planned[pool]

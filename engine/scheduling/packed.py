@@ -16,12 +16,16 @@ from engine.scheduling.limits import UNLIMITED, LimitRow
 from engine.scheduling.packing.pack import pack
 from engine.scheduling.packing.problem import NodeKind, PackClass, Packing, PackingProblem
 from engine.scheduling.problem import NodeOption
+from engine.scheduling.steps import Steps
 
 # What is added to costs so that, at equal cost, fewer nodes are bought, and nodes in use come before empty ones.
 _A_NEW_NODE, _AN_EMPTY_NODE, _A_WASTED_NODE = 1, 1, 10
 # A pebibyte of memory: amounts of thousands of pods are added up in 64 bits, and a node may report any. Of more than
 # that, a node's room is taken to be so much, and a pod that asks for more to fit nowhere.
 _MOST_OF_A_RESOURCE = 2**50
+
+# Limits that an answer breaks are put into the question, and it is asked again: so often, then all are put in.
+_QUESTIONS = 3
 
 # Label values that a node must have, in key order.
 Pin = tuple[tuple[str, str], ...]
@@ -83,21 +87,52 @@ class Packed:
     steps: int
 
 
-def packed(wishes: Sequence[Wish], steps: int) -> Packed:
-    """The cheapest nodes that are found for the wishes, as if there were no limits and nothing stood."""
-    return Question(wishes, (), ()).answered((), steps)
+def packed_within(
+    rows: Sequence[LimitRow],
+    wishes: Sequence[Wish],
+    rooms: tuple[int, ...],
+    standing: Sequence[Standing],
+    steps: Steps,
+) -> Packed:
+    """The cheapest nodes that are found for the wishes, within the rows; as few pods as is found are left out.
+
+    Few limits are ever near, so at first none is asked about. ``rooms`` is what an empty node has of each
+    pseudo-resource.
+    """
+    question = Question(wishes, rooms, standing)
+
+    def within(asked: Sequence[LimitRow]) -> Packed:
+        answer = question.answered(asked, steps.for_a_question)
+        steps.use(answer.steps)
+        return answer
+
+    asked: tuple[LimitRow, ...] = ()
+    for _ in range(_QUESTIONS):
+        answer = within(asked)
+        broken = tuple(row for row in rows if _is_broken(row, answer))
+        if not broken:
+            return answer
+        asked = tuple(row for row in rows if row in asked or row in broken)
+    return within(rows)
 
 
+def _is_broken(row: LimitRow, answer: Packed) -> bool:
+    return sum(row.taken_by(node.kind) for node in answer.nodes) > row.left
+
+
+# A make of node, and what of its room may be filled.
+_Filled = tuple[Make, Resources]
 # Which options are open to a wish: those of an offer, by identity, with the labels of a pin.
 _Asked = tuple[int, Pin]
 
 
 @frozen(eq=False)
 class _Copy:
-    """A kind, cut down to those of its options that are open to the same ``asked``. ``index`` is its place in the
-    problem."""
+    """A kind, cut down to what of its ``room`` may be filled, and to those of its options that are open to the same
+    ``asked``. ``index`` is its place in the problem."""
 
     kind: Kind
+    room: Resources
     options: tuple[NodeOption, ...]
     asked: frozenset[_Asked]
     index: int
@@ -122,7 +157,7 @@ class Question:
         self._rooms, self._standing = rooms, standing
         self._alike = _grouped(wishes, standing)
         self._resources = sorted({name for each in self._alike for name in each.wishes[0].pod_class.requests})
-        self._copies: dict[Make, list[_Copy]] = {}
+        self._copies: dict[_Filled, list[_Copy]] = {}
         self._kinds: list[_Copy] = []
         self._lay_out()
         self._classes = tuple(self._pack_classes())
@@ -135,18 +170,19 @@ class Question:
 
     def _lay_out(self) -> None:
         """Each make of node once, or once for each set of options that the same wishes may have."""
-        asked: dict[Make, dict[_Asked, tuple[NodeOption, ...]]] = {}
-        kinds: dict[Make, Kind] = {}
+        asked: dict[_Filled, dict[_Asked, tuple[NodeOption, ...]]] = {}
+        kinds: dict[_Filled, Kind] = {}
         for rung, pin in dict.fromkeys((each.wishes[0].rung, each.wishes[0].pin) for each in self._alike):
             for offer in rung:
-                kind = kinds.setdefault(offer.kind.make, offer.kind)
-                asked.setdefault(kind.make, {})[id(offer.options), pin] = offer.options
-        for make, kind in sorted(kinds.items(), key=lambda pair: pair[1].order):
+                key = (offer.kind.make, offer.fillable)
+                kind = kinds.setdefault(key, offer.kind)
+                asked.setdefault(key, {})[id(offer.options), pin] = offer.options
+        for key, kind in sorted(kinds.items(), key=lambda pair: pair[1].order):
             copies = []
-            for open_to, options in _by_who_may(kind, asked[make]).items():
-                copies.append(_Copy(kind, options, open_to, len(self._kinds)))
+            for open_to, options in _by_who_may(kind, asked[key]).items():
+                copies.append(_Copy(kind, key[1], options, open_to, len(self._kinds)))
                 self._kinds.append(copies[-1])
-            self._copies[make] = copies
+            self._copies[key] = copies
 
     def _pack_classes(self) -> Iterator[PackClass]:
         homes: dict[tuple[int, Pin], frozenset[int]] = {}
@@ -167,7 +203,7 @@ class Question:
         units = [gcd(*amounts) or 1 for amounts in taken]
         kinds = [
             NodeKind(
-                room=(*_amounts(copy.kind.room, self._resources), *self._rooms),
+                room=(*_amounts(copy.room, self._resources), *self._rooms),
                 micros_per_hour=copy.kind.cost.micros + _A_NEW_NODE,
                 takes=tuple(amounts[copy.index] // unit for amounts, unit in zip(taken, units, strict=True)),
             )
@@ -191,7 +227,7 @@ class Question:
 
     def _homes(self, wish: Wish) -> Iterator[int]:
         for offer in wish.rung:
-            for copy in self._copies[offer.kind.make]:
+            for copy in self._copies[offer.kind.make, offer.fillable]:
                 if (id(offer.options), wish.pin) in copy.asked:
                     yield copy.index
 

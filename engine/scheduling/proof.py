@@ -2,43 +2,73 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
+from engine.model.environment import Caps
 from engine.model.money import UsdPerHour
 from engine.model.packing_bound import PackingBound
 from engine.model.pod import PodKey
 from engine.scheduling.draft import Draft
 from engine.scheduling.groups import PodClass
 from engine.scheduling.kinds import Kind
+from engine.scheduling.limits import Headroom
 from engine.scheduling.market import Market
-from engine.scheduling.packed import Wish, packed
+from engine.scheduling.packed import Wish, packed_within
+from engine.scheduling.problem import PoolState
+from engine.scheduling.steps import Steps
 
-# Of pods that were placed one by one nothing is proven on the way; there are few kinds of them.
-_STEPS = 500_000
+# For a bound that is proven afterwards, of which the first question may use half; there are few kinds of pods then.
+_STEPS = 1_000_000
+# So near is near enough: nothing more is proven.
+_NEAR = 1.01
 
 
-def packing_bound(draft: Draft, market: Market, classes: Sequence[PodClass]) -> PackingBound | None:
-    """None where no new node is for a pod."""
+def packing_bound(
+    draft: Draft, market: Market, classes: Sequence[PodClass], pools: Iterable[PoolState]
+) -> PackingBound | None:
+    """None where no new node is for a pod.
+
+    What was proven on the way is of the pods that were bought for together. Where others got nodes besides, or the
+    question was not asked whole, it is little; then more is proven of all of them.
+    """
+    parts = _parts(draft, market, classes)
     if not any(draft.world.pods.get(member) for member in draft.new_nodes.opened):
         return None
-    least = draft.lower_bound_micros or _least_micros(draft, market, classes)
-    return PackingBound(UsdPerHour(draft.cost_micros), UsdPerHour(least))
+    proven = {member for members in parts.values() for member, _ in members}
+    apart = sum(opened.kind.cost.micros for member, opened in draft.new_nodes.opened.items() if member not in proven)
+    least = draft.lower_bound_micros
+    if draft.cost_micros - apart > least * _NEAR:
+        least = max(least, _least_micros(parts, market, pools))
+    return PackingBound(UsdPerHour(draft.cost_micros), UsdPerHour(least), apart=UsdPerHour(apart))
 
 
-def _least_micros(draft: Draft, market: Market, classes: Sequence[PodClass]) -> int:
-    """What the pods on new nodes cost at the least, on such nodes as policy prefers as much as those that they are on.
+# Pods of a class on new nodes of one rung, each with its node.
+_Parts = Mapping[tuple[PodClass, int], Sequence[tuple[int, PodKey]]]
 
-    Pods that fill a node which none would be bought for, and all ties and limits, are left out: that makes it no more.
-    """
+
+def _parts(draft: Draft, market: Market, classes: Sequence[PodClass]) -> _Parts:
+    """Pods that fill a node which none would be bought for are left out."""
     class_of = {pod: pod_class for pod_class in classes for pod in pod_class.pods}
-    parts: dict[tuple[PodClass, int], list[PodKey]] = {}
+    parts: dict[tuple[PodClass, int], list[tuple[int, PodKey]]] = {}
     for member, opened in sorted(draft.new_nodes.opened.items()):
         for pod in draft.world.pods.get(member, ()):
             rung = _rung_of(class_of[pod], opened.kind, market)
             if rung is not None:
-                parts.setdefault((class_of[pod], rung), []).append(pod)
-    wishes = [Wish(pod_class, pods, market.rungs(pod_class)[rung]) for (pod_class, rung), pods in parts.items()]
-    return packed(wishes, _STEPS).lower_bound_micros if wishes else 0
+                parts.setdefault((class_of[pod], rung), []).append((member, pod))
+    return parts
+
+
+def _least_micros(parts: _Parts, market: Market, pools: Iterable[PoolState]) -> int:
+    """What the pods on new nodes cost at the least, on such nodes as policy prefers as much as those that they are on.
+
+    Of all limits only the places of reservations count, and no ties: that makes it no more.
+    """
+    wishes = [
+        Wish(pod_class, [pod for _, pod in pods], market.rungs(pod_class)[rung])
+        for (pod_class, rung), pods in parts.items()
+    ]
+    places = Headroom(pools, Caps()).places()
+    return packed_within(places, wishes, (), (), Steps(_STEPS)).lower_bound_micros if wishes else 0
 
 
 def _rung_of(pod_class: PodClass, kind: Kind, market: Market) -> int | None:

@@ -89,7 +89,7 @@ def solve(problem: Problem) -> Solution:
         unplaced=_unplaced(problem, pools, settled, _ties(problem, existing, settled.world, neighbourhood)),
         base_shortfalls=_base_shortfalls(problem, pools, settled),
         limits=(*settled.headroom.limit_uses(), *settled.world.counts.uses()),
-        packing=packing_bound(settled, market, every),
+        packing=packing_bound(settled, market, every, problem.pools),
     )
 
 

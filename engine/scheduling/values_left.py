@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 from engine.model.quantity import NOTHING, Resources
 from engine.scheduling.groups import PodClass, Shape
@@ -84,24 +84,35 @@ class ValuesLeft:
         self._on[member] = self._after[key]
 
     def packable(self, pod_class: PodClass, rung: Rung) -> Rung:
-        """The offers that packing may fill as it likes: enough others have all of the room that they have."""
+        """The offers with as much of their room as enough others have too: packing may fill that as it likes."""
         if not any(offer.kind.pool in self._fresh for offer in rung):
             return rung
         key = (id(rung), pod_class.shape)
         if key not in self._packable:
-            left = tuple(offer for offer in rung if self._is_packable(pod_class, offer))
-            # With the rung itself, whose identity must stay its own; and where all are left, it tells that to others.
-            self._packable[key] = (rung, rung if len(left) == len(rung) else left)
+            cut = [self._cut(pod_class, offer) for offer in rung]
+            left = _worth_packing([offer for offer in cut if offer is not None])
+            all_are_whole = len(left) == len(rung) and all(a is b for a, b in zip(left, rung, strict=True))
+            # With the rung itself, whose identity must stay its own; and where all is left, it tells that to others.
+            self._packable[key] = (rung, rung if all_are_whole else left)
         return self._packable[key][1]
 
-    def _is_packable(self, pod_class: PodClass, offer: Offer) -> bool:
-        node = self._fresh.get(offer.kind.pool)
+    def _cut(self, pod_class: PodClass, offer: Offer) -> Offer | None:
+        """The offer with what of its room as many others have as are asked for: those that have most of it."""
+        node, room = self._fresh.get(offer.kind.pool), offer.kind.room
         if node is None:
-            return True
-        ways = self._ways(node, pod_class).values()
-        least = self._least(node, _held(node, pod_class, ways))
-        room = offer.kind.room
-        return _most(((int(room.fits_in(way.room)), way.values) for way in ways), least) > 0
+            return offer
+        held = _held(node, pod_class, self._ways(node, pod_class).values())
+        wanted = _Wanted(self._least(node, held))
+        ways = [(min(count, offer.pods_per_node), way) for count, way in held if count]
+        parts = {id(way): _part_of(room, way.room) for _, way in ways}
+        for _, way in sorted(ways, key=lambda pair: (-pair[0], -parts[id(pair[1])])):
+            if wanted.are_shown:
+                break
+            wanted.show(way.values)
+            room = room if way.room is room else _common(room, way.room)
+        if not wanted.are_shown:
+            return None
+        return offer if room == offer.kind.room else evolve(offer, fillable=room)
 
     def _most_on(self, node: _Node, pod_class: PodClass) -> int:
         key = (node, pod_class.shape)
@@ -126,36 +137,81 @@ class ValuesLeft:
         return every if node.ways is None else {each: way for each, way in every.items() if each in node.ways}
 
     @staticmethod
-    def _least(node: _Node, held: Sequence[tuple[int, _Values]]) -> tuple[int, ...]:
+    def _least(node: _Node, held: Sequence[tuple[int, _Way]]) -> tuple[int, ...]:
         if node.least is not None:
             return node.least
         asked = tuple(node.pool.min_values.values())
         if not node.pool.state.pool.min_values_best_effort:
             return asked
-        shown = [{values[at] for count, values in held if count} - {None} for at in range(len(asked))]
+        shown = [{way.values[at] for count, way in held if count} - {None} for at in range(len(asked))]
         return tuple(min(least, len(values)) for least, values in zip(asked, shown, strict=True))
 
 
-def _held(node: _Node, pod_class: PodClass, ways: Iterable[_Way]) -> list[tuple[int, _Values]]:
+class _Wanted:
+    """How many values of each key are to be seen, and which were."""
+
+    def __init__(self, least: tuple[int, ...]) -> None:
+        self._least = least
+        self._shown: list[set[str]] = [set() for _ in least]
+
+    def show(self, values: _Values) -> None:
+        for seen, value in zip(self._shown, values, strict=True):
+            if value is not None:
+                seen.add(value)
+
+    @property
+    def are_shown(self) -> bool:
+        return all(len(seen) >= enough for seen, enough in zip(self._shown, self._least, strict=True))
+
+
+def _held(node: _Node, pod_class: PodClass, ways: Iterable[_Way]) -> list[tuple[int, _Way]]:
     """How many pods of the class each of the ways holds beside what is there."""
     counts: dict[Resources, int] = {}
     held = []
     for way in ways:
         if way.room not in counts:
             counts[way.room] = pod_class.requests.times_in(way.room - node.taken)
-        held.append((counts[way.room], way.values))
+        held.append((counts[way.room], way))
     return held
 
 
-def _most(held: Iterable[tuple[int, _Values]], least: tuple[int, ...]) -> int:
+def _most(held: Iterable[tuple[int, _Way]], least: tuple[int, ...]) -> int:
     """The most pods with which those that hold them show enough values of each key."""
-    shown: list[set[str]] = [set() for _ in least]
-    for count, values in sorted(held, key=lambda pair: -pair[0]):
+    wanted = _Wanted(least)
+    for count, way in sorted(held, key=lambda pair: -pair[0]):
         if not count:
             break
-        for seen, value in zip(shown, values, strict=True):
-            if value is not None:
-                seen.add(value)
-        if all(len(seen) >= enough for seen, enough in zip(shown, least, strict=True)):
+        wanted.show(way.values)
+        if wanted.are_shown:
             return count
     return 0
+
+
+def _part_of(room: Resources, other: Resources) -> float:
+    """How much of a room another has, resource by resource: as many as there are resources where it has all."""
+    return sum(min(1.0, other.amount(name) / room.amount(name)) for name in sorted(room) if room.amount(name) > 0)
+
+
+def _common(one: Resources, other: Resources) -> Resources:
+    return Resources({name: min(one.amount(name), other.amount(name)) for name in one})
+
+
+def _worth_packing(offers: Sequence[Offer]) -> Rung:
+    """Without those of which no more may be filled than of a cheaper one that takes no more of any limit."""
+    kept: list[Offer] = []
+    for offer in sorted(offers, key=lambda each: (each.kind.cost.micros, each.kind.order)):
+        if offer.fillable is offer.kind.room or not any(_is_as_good(other, offer) for other in kept):
+            kept.append(offer)
+    ids = {id(offer) for offer in kept}
+    return tuple(offer for offer in offers if id(offer) in ids)
+
+
+def _is_as_good(other: Offer, offer: Offer) -> bool:
+    one, another = other.kind, offer.kind
+    if one.pool != another.pool or one.reservation or one.probes or one.daemon_ports != another.daemon_ports:
+        return False
+    if not (offer.fillable.fits_in(other.fillable) and one.capacity.fits_in(another.capacity)):
+        return False
+    zones = {option.offering.zone for option in other.options}
+    has_all_zones = zones.issuperset(option.offering.zone for option in offer.options)
+    return has_all_zones and one.added_labels == another.added_labels

@@ -10,7 +10,18 @@ from engine.model.environment import Caps
 from engine.model.money import FREE, UsdPerHour, total
 from engine.model.packing_bound import PackingBound
 from engine.model.plan import Plan
-from tests.builders import G5_2XLARGE, G5_12XLARGE, G5_XLARGE, M5_LARGE, catalog, environment, node_pool, pod, usd
+from tests.builders import (
+    G5_2XLARGE,
+    G5_12XLARGE,
+    G5_XLARGE,
+    M5_LARGE,
+    catalog,
+    environment,
+    node_pool,
+    pod,
+    taint,
+    usd,
+)
 from tests.decide.world import World, policy
 
 SOLD = catalog([G5_XLARGE, G5_2XLARGE, G5_12XLARGE, M5_LARGE], capacity_types=[keys.ON_DEMAND])
@@ -62,6 +73,17 @@ def test_a_plan_that_launches_nothing_for_a_pod_has_no_bound() -> None:
     assert _plan(0).packing is None
     kept = World(policy(node_pool(min_nodes=1)), (), sold=SOLD).decide()
     assert (len(kept.launches), kept.packing) == (1, None)
+
+
+def test_base_capacity_that_no_pod_asked_for_is_apart() -> None:
+    pods = [pod(f"gpu-{index}", gpu=1) for index in range(2)]
+    base = node_pool("base", min_nodes=1, taints=[taint("base")])
+    plan = World(policy(node_pool(), base), pods, sold=SOLD).decide()
+    assert plan.packing is not None
+    assert (plan.packing.cost, plan.packing.apart) == (_paid(plan), _paid(plan) - usd("2"))
+    assert plan.packing.apart > FREE
+    assert plan.packing.gap is not None
+    assert plan.packing.gap < 0.001
 
 
 def test_the_bound_is_nothing_that_a_plan_does_so_its_hash_knows_nothing_of_it() -> None:

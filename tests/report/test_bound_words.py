@@ -46,6 +46,17 @@ def test_what_nodes_cost_besides_is_told_apart_from_what_is_paid() -> None:
     assert f"{PAID + usd('0.06')} with {usd('0.06')} for what nodes cost besides," in _told(PAID + usd("0.06"), PAID)
 
 
+def test_what_no_pod_asked_for_is_told_apart_from_what_is_compared() -> None:
+    least = PAID - usd("1")
+    told = packing_words(evolve(scenes.plan(), packing=PackingBound(PAID, least, apart=usd("1"))))
+    assert told == (
+        f"The launches cost {PAID}, {usd('1')} of it for nodes that no pod asked for, "
+        "the rest is at most 0.05 % over the least for their pods on new nodes."
+    )
+    unknown = packing_words(evolve(scenes.plan(), packing=PackingBound(PAID, apart=usd("1"))))
+    assert unknown.endswith("for nodes that no pod asked for, and what they cost at the least is not known.")
+
+
 def test_a_plan_without_launches_has_nothing_to_tell() -> None:
     assert packing_words(evolve(scenes.plan(), packing=None)) == ""
 
@@ -55,6 +66,7 @@ def test_json_has_the_cost_the_bound_and_the_gap_or_none() -> None:
     assert json.loads(plan_json(near))["packing"] == {
         "cost_usd_per_hour": "1.020000",
         "lower_bound_usd_per_hour": "1.000000",
+        "apart_usd_per_hour": "0.000000",
         "gap": 0.02,
     }
     unknown = json.loads(plan_json(evolve(near, packing=PackingBound(usd("1.02")))))["packing"]

@@ -10,8 +10,10 @@ from engine.model.plan import Plan
 from engine.model.pod import Pod
 from engine.model.policy import NodePool
 from engine.model.refusal import OfferingsUnavailable, TooFewValues
-from tests.builders import NOON, catalog, instance_type, minutes, node_pool, pod, requirement
+from tests.builders import NOON, catalog, instance_type, minutes, node_pool, pod, requirement, usd
+from tests.decide.reserving import SELECTING, ReservingWorld, reservation
 from tests.decide.world import World, policy
+from tests.scheduling.tied_pods import term, tied
 
 A, B = "us-east-1a", "us-east-1b"
 TYPES = tuple(instance_type(f"m{size}.x", vcpus=4 * size, memory_gib=16 * size) for size in (1, 2, 4))
@@ -82,3 +84,16 @@ def test_a_lenient_pool_is_relaxed_for_a_first_pod_and_no_further_for_those_that
     assert (of_big.claim.inputs.instance_type, len(of_big.pods)) == ("m2.x", 3)
     assert [(each.key, each.min_values, each.left) for each in of_big.relaxed] == [(keys.INSTANCE_TYPE, 3, 2)]
     assert plan.unplaced == ()
+
+
+def test_room_that_only_few_types_have_keeps_no_pods_from_a_reservation() -> None:
+    """Of a larger node that costs nothing, packing fills what all others have too."""
+    pool = _pool(3, min_values_best_effort=True)
+    apart = [term(keys.HOSTNAME)]
+    pods = [tied(f"web-{each}", cpu="1", apart=apart, priority=10) for each in range(2)] + [pod("large", cpu="9")]
+    sold = catalog(TYPES, capacity_types=[keys.ON_DEMAND], prices=PRICES)
+    there = [reservation("cr-2", 1, "m2.x"), reservation("cr-4", 1, "m4.x")]
+    plan = ReservingWorld(policy(pool, node_classes=(SELECTING,)), pods, there, sold=sold).decide()
+    bought = sorted((each.claim.inputs.capacity_reservation_id or "", len(each.pods)) for each in plan.launches)
+    assert bought == [("", 1), ("cr-2", 1), ("cr-4", 1)]
+    assert plan.usd_per_hour_after == usd("0.20")
