@@ -6,6 +6,7 @@ Pure and deterministic: the order of the input changes nothing.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence, Set
+from functools import partial
 from itertools import groupby
 
 from attrs import evolve
@@ -29,6 +30,7 @@ from engine.scheduling.tie_refusals import TieRefusals
 from engine.scheduling.tied import Load, kept_by_ties
 from engine.scheduling.topology.neighbourhood import Neighbourhood, couplings
 from engine.scheduling.topology.topology import Topology
+from engine.scheduling.unrelated import unrelated
 from engine.scheduling.whereabouts import Whereabouts
 
 # How a draft places classes.
@@ -71,7 +73,7 @@ def solve(problem: Problem) -> Solution:
                 market, problem.pools, problem.caps, problem.ceilings, start, neighbourhood, len(existing), steps
             )
 
-        return _best(classes, draft, start)
+        return _best(classes, draft, start, market)
 
     settled = best(problem.reservations, offered)
     if settled.unplaced and offered.size <= _FEW_NODES:
@@ -93,13 +95,12 @@ def solve(problem: Problem) -> Solution:
     )
 
 
-def _best(classes: Sequence[PodClass], draft: Callable[[], Draft], there: World) -> Draft:
+def _best(classes: Sequence[PodClass], draft: Callable[[], Draft], there: World, market: Market) -> Draft:
     """The best of some drafts; the first of equals."""
     together = draft().placed_packed(classes).finished()
     if not (together.unplaced or together.new_nodes.opened):
         return together
-    drafts = [together]
-    ways = [Draft.placed_packed]
+    ways: list[_Way] = [Draft.placed_packed]
     pods = sum(len(each.pods) for each in classes)
     if len(classes) <= _FEW_CLASSES and there.size <= _FEW_NODES and pods <= _FEW_PODS:
         ways.append(Draft.placed_one_by_one)
@@ -109,18 +110,28 @@ def _best(classes: Sequence[PodClass], draft: Callable[[], Draft], there: World)
             ways.append(Draft.placed_choosy_first)
         if together.unplaced:
             ways.append(Draft.placed_tied_on_new)
-    drafts += [way(draft(), classes).finished() for way in ways[1:]]
-    tiers = [list(alike) for _, alike in groupby(classes, key=lambda each: each.priority)]
-    if together.unplaced and len(tiers) > 1:
+    if together.unplaced and len({each.priority for each in classes}) > 1:
         # Together, a pod of low priority may have taken what one of high priority was to have.
-        drafts += [_in_tiers(way, tiers, draft()) for way in ways]
+        ways += [partial(_in_tiers, way) for way in ways]
+    drafts = [together, *(way(draft(), classes).finished() for way in ways[1:])]
+    # Each way is judged for each of those who have nothing to do with each other: what spoils it for one is no matter
+    # to the others.
+    best_for = [
+        (part, min(range(len(ways)), key=lambda at: drafts[at].rank_of(part, pools)))
+        for part, pools in unrelated(classes, market)
+    ]
+    if len({at for _, at in best_for}) > 1:
+        mixed = draft()
+        for part, at in best_for:
+            mixed = ways[at](mixed, part)
+        drafts.append(mixed.finished())
     return min(drafts, key=lambda each: each.rank)
 
 
-def _in_tiers(way: _Way, tiers: Iterable[Sequence[PodClass]], draft: Draft) -> Draft:
-    for tier in tiers:
-        draft = way(draft, tier)
-    return draft.finished()
+def _in_tiers(way: _Way, draft: Draft, classes: Sequence[PodClass]) -> Draft:
+    for _, alike in groupby(classes, key=lambda each: each.priority):
+        draft = way(draft, list(alike))
+    return draft
 
 
 def _world_of(
