@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from datetime import timedelta
 
+_SHOWN_CHARACTERS = 80
 _SECONDS = {"h": 3600, "m": 60, "s": 1}
 _PART = re.compile(r"(\d{1,9}(?:\.\d{1,9})?)(h|m|s)", re.ASCII)
 
@@ -18,10 +19,12 @@ def parse_duration(text: str) -> timedelta:
 
     Raises DurationError.
     """
-    written = text.strip()
+    written = text.strip(" ")
     parts = _PART.findall(written)
     if not parts or "".join(number + unit for number, unit in parts) != written:
-        raise DurationError(f"{text!r} is not a duration; write hours, minutes and seconds, such as 720h or 1h30m")
+        raise DurationError(
+            f"{text[:_SHOWN_CHARACTERS]!r} is not a duration; write hours, minutes and seconds, such as 720h or 1h30m"
+        )
     return timedelta(seconds=sum(float(number) * _SECONDS[unit] for number, unit in parts))
 
 

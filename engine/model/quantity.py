@@ -47,6 +47,7 @@ _SUFFIXES = {
 # The digits are bounded so that a hostile exponent cannot make an integer that fills memory.
 _QUANTITY = re.compile(r"([+-]?)(\d{1,30}(?:\.\d{0,30})?|\.\d{1,30})(?:([eE][+-]?\d{1,2})|([a-zA-Z]{0,2}))", re.ASCII)
 _MILLICORES = 1000
+_SHOWN_CHARACTERS = 80
 
 
 class QuantityError(ValueError):
@@ -62,7 +63,9 @@ def parse_quantity(text: str | int | float) -> Fraction:
     written = str(text).strip()
     match = _QUANTITY.fullmatch(written)
     if match is None:
-        raise QuantityError(f"{written!r} is not a quantity; write a number with a unit such as 500m, 4, 16Gi")
+        raise QuantityError(
+            f"{written[:_SHOWN_CHARACTERS]!r} is not a quantity; write a number with a unit such as 500m, 4, 16Gi"
+        )
     sign, digits, exponent, suffix = match.groups()
     if suffix and suffix not in _SUFFIXES:
         known = ", ".join(unit for unit in _SUFFIXES if unit)

@@ -16,10 +16,12 @@ from engine.policy.findings import ObjectFindings, did_you_mean
 
 CAPACITY_ANNOTATIONS = (labels.EXPECTED_LABELS, labels.MAX_GPU_WASTE, labels.HEADROOM, labels.NODE_COST)
 
-_SHARE = re.compile(r"(\d{1,3}(?:\.\d{1,6})?)(%?)")
+_SHARE = re.compile(r"([0-9]{1,3}(?:\.[0-9]{1,6})?)(%?)")
 _MONEY = re.compile(r"[0-9]{1,3}(\.[0-9]{1,6})?")
 _MOST_NODE_COST = UsdPerHour.parse(100)
-_SPARE = re.compile(r"([^=;,\s]+)=(\d{1,4})(;zone=each)?")
+_SPARE = re.compile(r"([^=;,\s]+)=([0-9]{1,4})(;zone=each)?")
+# Each spare device is placed as a pod is.
+_MOST_SPARE = 1_000
 _LABEL_VALUE = re.compile(r"([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?")
 _SHOWN_CHARACTERS = 80
 
@@ -29,7 +31,7 @@ def read_max_gpu_waste(annotations: Mapping[str, str], findings: ObjectFindings)
     text = annotations.get(labels.MAX_GPU_WASTE)
     if text is None:
         return None
-    found = _SHARE.fullmatch(text.strip())
+    found = _SHARE.fullmatch(text.strip(" "))
     share = Decimal(found[1]) / (100 if found[2] else 1) if found else None
     if share is None or share > 1:
         message = f"is {text[:_SHOWN_CHARACTERS]!r}; it is the share of a new node's GPUs that may go unused"
@@ -40,7 +42,7 @@ def read_max_gpu_waste(annotations: Mapping[str, str], findings: ObjectFindings)
 
 def read_node_cost(annotations: Mapping[str, str], findings: ObjectFindings) -> UsdPerHour:
     """Dollars an hour, 0 to 100, none where the pool does not say; what is wrong goes to ``findings``."""
-    text = annotations.get(labels.NODE_COST, "0").strip()
+    text = annotations.get(labels.NODE_COST, "0").strip(" ")
     cost = UsdPerHour.parse(text) if _MONEY.fullmatch(text) else None
     if cost is None or cost > _MOST_NODE_COST:
         message = f"is {text[:_SHOWN_CHARACTERS]!r}; it is what each node costs an hour besides its price, up to 100"
@@ -61,6 +63,9 @@ def read_headroom(annotations: Mapping[str, str], findings: ObjectFindings) -> t
         elif found[1] not in ACCELERATORS:
             message = f"speaks of {found[1][:_SHOWN_CHARACTERS]}, which is no accelerator's resource"
             _bad(labels.HEADROOM, message, did_you_mean(found[1], ACCELERATORS), findings)
+        elif int(found[2]) > _MOST_SPARE:
+            message = f"keeps {found[2]} of {found[1]} spare; {_MOST_SPARE} is the most"
+            _bad(labels.HEADROOM, message, f"write {found[1]}={_MOST_SPARE} or less", findings)
         elif found[1] in spares:
             _bad(labels.HEADROOM, f"names {found[1]} twice", "keep one of them", findings)
         else:
@@ -84,7 +89,7 @@ def read_expected_labels(
         if not is_label or not (is_valued or is_denied):
             message = f"says {part[:_SHOWN_CHARACTERS]!r}; it names labels that nodes get once they are up"
             _bad(labels.EXPECTED_LABELS, message, "write KEY=VALUE, or KEY- for one that does not come", findings)
-        elif key in own or key in labels.WELL_KNOWN or key in labels.ALIASES:
+        elif key in own or key in labels.WELL_KNOWN or key in labels.ALIASES or key == labels.HOSTNAME:
             message = f"names {key}, which the pool's nodes have from their start"
             _bad(labels.EXPECTED_LABELS, message, "remove it", findings)
         elif key in expected:

@@ -38,3 +38,10 @@ def test_what_is_no_duration_is_refused(text: str) -> None:
 )
 def test_a_duration_is_shown_in_two_units_at_most(duration: timedelta, shown: str) -> None:
     assert format_duration(duration) == shown
+
+
+@pytest.mark.parametrize("text", ["1h\n", "\t1h", "1h\u2003", "\u0661h", "h" * 100_000])
+def test_only_blanks_may_stand_around_a_duration_and_its_digits_are_plain(text: str) -> None:
+    with pytest.raises(DurationError, match="is not a duration") as told:
+        parse_duration(text)
+    assert len(str(told.value)) < 200

@@ -102,3 +102,9 @@ def test_no_text_makes_parsing_fail_in_any_other_way(text: str) -> None:
 )
 def test_an_amount_is_shown_in_the_unit_that_people_write(resource: str, amount: int, shown: str) -> None:
     assert format_amount(resource, amount) == shown
+
+
+def test_a_long_text_that_is_no_quantity_is_cut_where_it_is_told() -> None:
+    with pytest.raises(QuantityError, match="is not a quantity") as told:
+        parse_quantity("9" * 100_000)
+    assert len(str(told.value)) < 200

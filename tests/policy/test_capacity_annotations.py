@@ -43,7 +43,7 @@ def test_a_pool_that_says_nothing_takes_any_waste_and_keeps_no_headroom() -> Non
     assert (pool.max_gpu_waste, pool.headroom, pool.expected_labels) == (None, (), {})
 
 
-@pytest.mark.parametrize("written", ["half", "1.5", "101%", "-1", "50", "1e-1", ""])
+@pytest.mark.parametrize("written", ["half", "1.5", "101%", "-1", "50", "1e-1", "", "\u0661", "1\u2003"])
 def test_what_is_no_share_is_refused(written: str) -> None:
     assert "share of a new node" in refused(labels.MAX_GPU_WASTE, written).message
 
@@ -66,6 +66,7 @@ def test_what_is_no_cost_of_a_node_is_refused(written: str) -> None:
         ("nvidia.com/gpu=2;zone=each", (Spare("nvidia.com/gpu", 2, in_each_zone=True),)),
         ("nvidia.com/gpu=1, amd.com/gpu=3", (Spare("amd.com/gpu", 3), Spare("nvidia.com/gpu", 1))),
         ("nvidia.com/gpu=0", ()),
+        ("nvidia.com/gpu=1000", (Spare("nvidia.com/gpu", 1000),)),
     ],
 )
 def test_headroom_names_devices_for_the_pool_or_for_each_zone(written: str, spares: tuple[Spare, ...]) -> None:
@@ -79,6 +80,9 @@ def test_headroom_names_devices_for_the_pool_or_for_each_zone(written: str, spar
         ("nvidia.com/gpu=2;zone=us-east-1a", "how many GPUs"),
         ("nvidia.com/gpus=2", "no accelerator's resource"),
         ("nvidia.com/gpu=1,nvidia.com/gpu=2", "twice"),
+        ("nvidia.com/gpu=1001", "1000 is the most"),
+        ("nvidia.com/gpu=9999;zone=each", "1000 is the most"),
+        ("nvidia.com/gpu=\u0663", "how many GPUs"),
     ],
 )
 def test_headroom_that_says_nothing_clear_is_refused(written: str, told: str) -> None:
@@ -112,6 +116,7 @@ def test_labels_to_come_are_named_or_denied(written: str, expected: Mapping[str,
         ("example.com/up=a b", "names labels that nodes get"),
         ("/=x", "names labels that nodes get"),
         ("team=search", "from their start"),
+        ("kubernetes.io/hostname=x", "from their start"),
         ("topology.kubernetes.io/zone=us-east-1a", "from their start"),
         ("a=1,a=2", "twice"),
     ],
