@@ -25,7 +25,9 @@ def shown(value: object) -> str:
 
 
 def mapping(holder: Json, key: str) -> Json:
-    """An object, empty when it is absent or null. Raises BrokenObject."""
+    """An object, empty when it is absent or null. Raises BrokenObject, also where the holder is none."""
+    if not isinstance(holder, Mapping):
+        raise BrokenObject(f"it is {shown(holder)}, expected an object")
     value = holder.get(key)
     if value is None:
         return _NO_FIELDS

@@ -36,6 +36,9 @@ _PHASES = {phase.value: phase for phase in PodPhase}
 _LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
 _FOREVER = datetime.max.replace(tzinfo=UTC)
 
+# Of a broken pod that tells none; no real namespace has such a name, and none is without one.
+NO_NAMESPACE = "(no namespace)"
+
 # What is read and also refused, until the scheduler takes it.
 NOT_PLACED_YET: frozenset[str] = frozenset()
 
@@ -52,15 +55,17 @@ def decode_pod(raw: Json, now: datetime | None = None) -> Pod:
     ``now`` ends a do-not-disrupt annotation that is a duration, counted from the pod's start; without it, it holds.
     """
     metadata, spec, status = mapping(raw, "metadata"), mapping(raw, "spec"), mapping(raw, "status")
-    name = text(metadata, "name")
+    name, namespace = text(metadata, "name"), text(metadata, "namespace")
     if not name:
         raise BrokenObject("metadata.name is missing")
+    if not namespace:
+        raise BrokenObject("metadata.namespace is missing")
     phase = text(status, "phase")
     if phase and phase not in _PHASES:
         raise BrokenObject(f"status.phase is {shown(phase)}, expected one of {', '.join(_PHASES)}")
     node_name = text(spec, "nodeName") or None
     return Pod(
-        key=PodKey(text(metadata, "namespace"), name),
+        key=PodKey(namespace, name),
         placing=_pod_placing(metadata, spec, status if node_name else None),
         created_at=moment(metadata, "creationTimestamp"),
         phase=_PHASES[phase] if phase else PodPhase.PENDING,
@@ -92,7 +97,7 @@ def unreadable_pod(raw: Json, position: int, why: str) -> Pod:
     fallback = PodPhase.RUNNING if node_name else PodPhase.PENDING
     return Pod(
         key=PodKey(
-            namespace if isinstance(namespace, str) else "",
+            namespace if isinstance(namespace, str) and namespace else NO_NAMESPACE,
             name if isinstance(name, str) and name else f"unnamed-{position}",
         ),
         placing=Placing(requests=Resources({PODS: 1}), unsupported=(f"unreadable: {why}",)),

@@ -11,7 +11,10 @@ from engine.model.constraint import HostPort, Operator, PodTerm, Requirement, Ta
 from engine.model.coupling import couplings
 from engine.model.pod import Owner, PodKey, PodPhase
 from engine.model.quantity import Resources
+from engine.observe.json_fields import BrokenObject
 from engine.observe.kubernetes import decode_daemon_sets, decode_nodes, decode_pods
+from engine.observe.pod_decoder import decode_pod
+from engine.scheduling.terms import is_spare
 from tests.builders import NOON
 from tests.observe.kubernetes_objects import (
     container,
@@ -322,3 +325,19 @@ def test_what_is_no_object_at_all_is_told_by_its_place(decode: Any) -> None:
     assert values == ()
     assert problem.name == "number 1 of the list"
     assert "expected an object" in problem.what
+
+
+def test_a_pod_without_a_namespace_is_told_and_is_in_no_namespace_that_there_could_be() -> None:
+    (pod,), (problem,) = decode_pods([{"metadata": {"name": "web-0"}, "spec": {}}])
+    assert (problem.name, problem.what) == ("web-0", "metadata.namespace is missing")
+    assert pod.key == PodKey("(no namespace)", "web-0")
+    assert not is_spare(pod.key)
+    assert pod.placing.unsupported == ("unreadable: metadata.namespace is missing",)
+
+
+@pytest.mark.parametrize("raw", [None, [], "web", 7])
+def test_what_is_no_object_is_a_broken_one(raw: Any) -> None:
+    with pytest.raises(BrokenObject, match="expected an object"):
+        decode_pod(raw)
+    pods, (problem,) = decode_pods([raw])
+    assert (pods, problem.name) == ((), "number 1 of the list")
