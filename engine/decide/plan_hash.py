@@ -51,5 +51,5 @@ def _stays(kept: tuple[Kept, ...]) -> Iterator[str]:
     known: dict[StayReason, str] = {}
     for each in kept:
         if each.reason not in known:
-            known[each.reason] = f"{each.reason.code} {canonical_json(each.reason).decode()}"
+            known[each.reason] = f"{each.reason.code} {canonical_json(each.reason).decode('utf-8', 'surrogatepass')}"
         yield f"{each.claim} {each.node} {known[each.reason]}"

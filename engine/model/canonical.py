@@ -22,6 +22,8 @@ from engine.model.rule import AnyRule, ParameterValue
 from engine.model.stay import StayReason
 
 T = TypeVar("T")
+# Half a surrogate pair, which escapes in JSON can spell, is kept as it is; json.loads reads it back.
+_ENCODING = ("utf-8", "surrogatepass")
 
 
 class UnreadableValue(ValueError):
@@ -95,7 +97,7 @@ def to_plain(value: object) -> Any:
 
 def canonical_json(value: object) -> bytes:
     """The canonical bytes: the same value always gives the same bytes."""
-    return json.dumps(to_plain(value), sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode()
+    return json.dumps(to_plain(value), sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode(*_ENCODING)
 
 
 def from_json(kind: type[T], text: bytes | str) -> T:

@@ -94,3 +94,9 @@ def test_a_parameter_that_is_no_single_value_is_refused() -> None:
 
     with pytest.raises(UnreadableValue, match=r"\[8\] is no bool, number or string"):
         from_json(Policy, stored)
+
+
+def test_half_a_surrogate_pair_in_a_name_is_stored_and_read_back() -> None:
+    odd = Unplaced(PodKey("default", "llm-\ud800"), ())
+    assert from_json(Unplaced, canonical_json(odd)) == odd
+    assert digest(odd) != digest(Unplaced(PodKey("default", "llm-?"), ()))
