@@ -42,7 +42,7 @@ def test_a_pod_as_absurd_as_its_node_leaves_room_for_the_sane_ones() -> None:
 
 
 def test_a_limit_of_any_size_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("engine.scheduling.draft._QUESTIONS", 0)  # So that each limit is asked about at once.
+    monkeypatch.setattr("engine.scheduling.packed._QUESTIONS", 0)  # So that each limit is asked about at once.
     pool = pool_state(types=[M5_LARGE], limits=Resources.parse({"cpu": "1e30"}))
     pods = tuple(pod(f"pod-{number}", cpu="1700m") for number in range(2))
     solution = solve(Problem(pods=pods, existing=(), pools=(pool,)))
