@@ -111,7 +111,8 @@ def _template(raw: Json) -> Placing:
     spec = mapping(template, "spec")
     if not listed(spec, "containers"):
         raise BrokenObject("spec.template.spec.containers is empty, expected at least one container")
-    metadata = {"name": key_of(raw).name, "creationTimestamp": _LONG_AGO}
+    key = in_namespace(key_of(raw))
+    metadata = {"name": key.name, "namespace": key.namespace, "creationTimestamp": _LONG_AGO}
     return decode_pod({"metadata": metadata, "spec": spec}).placing
 
 

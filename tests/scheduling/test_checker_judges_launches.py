@@ -187,12 +187,13 @@ class TestWhereTiesAreLookedFor:
         cluster = a_cluster()
         plan = planned(cluster)
         keeps_out = tied("db", "db", apart=[term(keys.HOSTNAME, selector=())], node="node-1", cpu="0")
-        assert "anti-affinity" not in rules_broken(self.bound(cluster, keeps_out), plan)
-        labelled = tuple(
-            evolve(each, labels={**each.labels, keys.HOSTNAME: each.name}) for each in cluster.snapshot.nodes
+        assert "anti-affinity" in rules_broken(self.bound(cluster, keeps_out), plan)
+        nameless = tuple(
+            evolve(each, labels={key: value for key, value in each.labels.items() if key != keys.HOSTNAME})
+            for each in cluster.snapshot.nodes
         )
-        named = evolve(cluster, snapshot=evolve(cluster.snapshot, nodes=labelled))
-        assert "anti-affinity" in rules_broken(self.bound(named, keeps_out), plan)
+        cluster = evolve(cluster, snapshot=evolve(cluster.snapshot, nodes=nameless))
+        assert "anti-affinity" not in rules_broken(self.bound(cluster, keeps_out), plan)
 
     def test_a_launch_is_a_domain_of_its_own(self) -> None:
         """The launched nodes have none of the pods that are spread, so that one more elsewhere is too many."""

@@ -157,13 +157,13 @@ def _market(aws: Region, instance: Mapping[str, Any]) -> Properties | None:
     return {"marketType": "spot", "spotOptions": options}
 
 
-def _reservation(instance: Mapping[str, Any]) -> Properties | None:
+def _reservation(instance: Mapping[str, Any]) -> Properties:
     told = instance.get("CapacityReservationSpecification") or {}
     target = told.get("CapacityReservationTarget") or {}
     if target:
         return {"capacityReservationTarget": {name[0].lower() + name[1:]: value for name, value in target.items()}}
-    preference = told.get("CapacityReservationPreference")
-    return {"capacityReservationPreference": preference} if preference else None
+    # EC2 always tells it and moto never does: what aims at none leaves open reservations alone, as pools do by default.
+    return {"capacityReservationPreference": told.get("CapacityReservationPreference") or "none"}
 
 
 def _metadata(instance: Mapping[str, Any], everything_known: Properties) -> Properties:
