@@ -12,6 +12,7 @@ from decimal import Decimal
 
 from attrs import evolve, frozen
 from mix_pods import NAMESPACE, NOON, requests
+from running_machines import running_instance
 
 from engine.decide import decide
 from engine.decide.ceilings import Ceilings
@@ -23,7 +24,7 @@ from engine.model.catalog import Catalog, InstanceType, Offering
 from engine.model.claim import Claim
 from engine.model.environment import Caps, Cluster, Environment, Network, NetworkMode
 from engine.model.money import UsdPerHour
-from engine.model.node import Instance, InstanceState, Node
+from engine.model.node import Instance, Node
 from engine.model.pod import Placing, Pod, PodKey, PodPhase
 from engine.model.policy import Policy
 from engine.model.quantity import NOTHING
@@ -113,7 +114,7 @@ def standing(empty: World, nodes: int, pods: Sequence[Pod]) -> World:
     claims = tuple(document.claims)
     if len(claims) != nodes:
         raise SystemExit(f"bench: {len(claims)} nodes came of {nodes} pods that fill one each")
-    instances = [_instance(number, claim) for number, claim in enumerate(claims)]
+    instances = [running_instance(number, claim) for number, claim in enumerate(claims)]
     found = [_node(claim, instance) for claim, instance in zip(claims, instances, strict=True)]
     running = tuple(
         evolve(pod, phase=PodPhase.RUNNING, node_name=found[number % nodes].name) for number, pod in enumerate(pods)
@@ -189,19 +190,6 @@ def _filler(number: int) -> Pod:
     selector = {keys.INSTANCE_TYPE: _name(_STANDING_TYPE), keys.ZONE: sorted(ZONES)[number % len(ZONES)]}
     placing = Placing(requests(15_400, 1024), node_selector=selector)
     return Pod(PodKey(NAMESPACE, f"filler-{number:05d}"), placing, NOON)
-
-
-def _instance(number: int, claim: Claim) -> Instance:
-    inputs = claim.inputs
-    return Instance(
-        id=f"i-{number:017x}",
-        claim=claim.name,
-        state=InstanceState.RUNNING,
-        instance_type=inputs.instance_type,
-        zone=inputs.zone,
-        capacity_type=inputs.capacity_type,
-        launched_at=claim.created_at,
-    )
 
 
 def _node(claim: Claim, instance: Instance) -> Node:

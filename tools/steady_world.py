@@ -12,6 +12,7 @@ from typing import Any
 
 import yaml
 from attrs import evolve, frozen
+from running_machines import running_instance
 
 from engine.converge.store import FileStore
 from engine.decide import decide
@@ -23,7 +24,7 @@ from engine.model.document import DesiredDocument
 from engine.model.environment import Environment
 from engine.model.lane import lane_slice, stacks_of
 from engine.model.ledger import Ledger
-from engine.model.node import Instance, InstanceState
+from engine.model.node import Instance
 from engine.model.outcome import Outcome
 from engine.model.pod import Placing, Pod, PodKey
 from engine.model.policy import Policy
@@ -92,7 +93,7 @@ def decided_fleet(workspace: Workspace, nodes: int) -> Fleet:
             raise SystemExit(f"bench-steady: {len(waiting)} pods got no node: {plan.unplaced[:1]}")
         document = plan.document
         store.publish(document)
-        launched = tuple(_instance(number, each) for number, each in enumerate(document.claims))
+        launched = tuple(running_instance(number, each) for number, each in enumerate(document.claims))
         cloud = CloudFacts(instances=launched, images=images)
         ledger = evolve(plan.ledger, planned={})
         placed = {pod for launch in plan.launches for pod in launch.pods}
@@ -179,19 +180,6 @@ def _waiting_pods(count: int) -> Iterator[Pod]:
         )
         placing = Placing(requests, node_selector={"workload-type": tier}, tolerations=tolerations)
         yield Pod(PodKey(NAMESPACE, f"wanted-{number:05d}"), placing, _now())
-
-
-def _instance(number: int, claim: Claim) -> Instance:
-    inputs = claim.inputs
-    return Instance(
-        id=f"i-{number:017x}",
-        claim=claim.name,
-        state=InstanceState.RUNNING,
-        instance_type=inputs.instance_type,
-        zone=inputs.zone,
-        capacity_type=inputs.capacity_type,
-        launched_at=claim.created_at,
-    )
 
 
 def _settled(document: DesiredDocument, stack: str, environment: Environment) -> Outcome:

@@ -4,13 +4,8 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from attrs import evolve
-
 from engine.model import labels as keys
 from engine.model.constraint import TaintEffect, Toleration
-from engine.model.coupling import (
-    couplings,
-)
 from engine.model.duration import DurationError, parse_duration
 from engine.model.pod import DaemonSet, Owner, Placing, Pod, PodKey, PodPhase
 from engine.model.quantity import PODS, Resources
@@ -38,9 +33,6 @@ _FOREVER = datetime.max.replace(tzinfo=UTC)
 
 # Of a broken pod that tells none; no real namespace has such a name, and none is without one.
 NO_NAMESPACE = "(no namespace)"
-
-# What is read and also refused, until the scheduler takes it.
-NOT_PLACED_YET: frozenset[str] = frozenset()
 
 # What a pod may ask for that placing by what is read of it would get wrong.
 RESOURCE_CLAIMS = "resource claims"
@@ -138,7 +130,7 @@ def _pod_placing(metadata: Json, spec: Json, status: Json | None) -> Placing:
     name, namespace, labels = text(metadata, "name"), text(metadata, "namespace"), texts(metadata, "labels")
     terms, unplaceable_terms = _affinity_terms(spec)
     tolerations, unread_tolerations = _tolerations(spec)
-    placing = Placing(
+    return Placing(
         requests=effective_requests(spec, status),
         node_selector=texts(spec, "nodeSelector"),
         affinity_terms=terms,
@@ -153,8 +145,6 @@ def _pod_placing(metadata: Json, spec: Json, status: Json | None) -> Placing:
         host_ports=host_ports(spec),
         volume_claims=_volume_claims(spec, name),
     )
-    refused = [each for each in couplings(placing) if each in NOT_PLACED_YET]
-    return evolve(placing, unsupported=(*placing.unsupported, *refused)) if refused else placing
 
 
 def _affinity_terms(spec: Json) -> tuple[Terms, tuple[str, ...]]:

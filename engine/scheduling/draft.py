@@ -19,7 +19,7 @@ from engine.scheduling.new_nodes import NewNodes
 from engine.scheduling.packed import Standing, Wish, packed_within
 from engine.scheduling.problem import PoolState
 from engine.scheduling.steps import Steps
-from engine.scheduling.tied import Load, are_kept, is_tied, kept_by_ties, wishes_by_domain
+from engine.scheduling.tied import Load, are_kept, kept_by_ties, wishes_by_domain
 from engine.scheduling.topology.host_dimensions import host_dimensions
 from engine.scheduling.topology.neighbourhood import Neighbourhood
 
@@ -91,7 +91,7 @@ class Draft:
         """Whether each pod could stay where it is, were it the last to be bound."""
         if self.world.topology is None:
             return True
-        classes = {pod: pod_class for pod_class in self._left for pod in pod_class.pods if is_tied(pod_class)}
+        classes = {pod: pod_class for pod_class in self._left for pod in pod_class.pods if pod_class.is_tied}
         placed = {(classes[pod], at) for at, pods in self.world.pods.items() for pod in pods if pod in classes}
         return are_kept(placed, self.world.topology)
 
@@ -118,7 +118,7 @@ class Draft:
         """As `placed_packed`, but pods that are tied to others get new nodes of their own first: what stands, or what
         others of this plan leave, may have room for the first of them only, and keep the rest from where they could be
         together."""
-        tied = [each for each in classes if is_tied(each)]
+        tied = [each for each in classes if each.is_tied]
         for pod_class in tied:
             self._left[pod_class] = pod_class.pods
             self._open(pod_class)
@@ -130,7 +130,7 @@ class Draft:
     def _packed(self, classes: Sequence[PodClass], *, fills_first: bool) -> Draft:
         for pod_class in classes:
             self._left[pod_class] = pod_class.pods
-            if fills_first or is_tied(pod_class):
+            if fills_first or pod_class.is_tied:
                 self._fill(pod_class, pod_class.pods)
         apart = [each for each in self._parts(classes) if each] if fills_first else [classes]
         rung = 0
@@ -143,11 +143,11 @@ class Draft:
         while waiting and len(waiting) != before:
             before = len(waiting)
             for pod_class in waiting:
-                if is_tied(pod_class):
+                if pod_class.is_tied:
                     # Where others have gone by now may open what was closed to it.
                     self._fill(pod_class, self._left[pod_class])
                 self._open(pod_class)
-            waiting = [each for each in waiting if self._left[each] and is_tied(each)]
+            waiting = [each for each in waiting if self._left[each] and each.is_tied]
         return self
 
     def _parts(self, classes: Sequence[PodClass]) -> tuple[Sequence[PodClass], Sequence[PodClass]]:
@@ -228,7 +228,7 @@ class Draft:
     def _open(self, pod_class: PodClass) -> None:
         pods = self._left[pod_class]
         if pods and not pod_class.unsupported:
-            opened = self.new_nodes.open_apart if is_tied(pod_class) else self.new_nodes.open_for
+            opened = self.new_nodes.open_apart if pod_class.is_tied else self.new_nodes.open_for
             self._left[pod_class] = opened(pod_class, pods, self.world)
 
     def _without_new_nodes(self, classes: Sequence[PodClass]) -> list[Wish]:
@@ -237,11 +237,11 @@ class Draft:
             Wish(pod_class, self._left[pod_class], ())
             for pod_class in classes
             if self._left[pod_class]
-            and not (pod_class.unsupported or is_tied(pod_class) or self._market.rungs(pod_class))
+            and not (pod_class.unsupported or pod_class.is_tied or self._market.rungs(pod_class))
         ]
 
     def _standing_for(self, wishes: Iterable[Wish]) -> tuple[Standing, ...]:
-        return self.world.groups_for(wish.pod_class for wish in wishes if not is_tied(wish.pod_class))
+        return self.world.groups_for(wish.pod_class for wish in wishes if not wish.pod_class.is_tied)
 
     def _buy(self, wishes: Sequence[Wish], rooms: tuple[int, ...], standing: Sequence[Standing]) -> int:
         """What its pods cost at the least, as far as it is proven: not where something kept some of them out."""

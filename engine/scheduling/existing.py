@@ -193,7 +193,7 @@ class World:
         empty nodes of kinds that the class is offered, in the order in which it would have them opened, so that a plan
         asked again with its nodes in flight comes out the same; last, accelerated nodes for pods that ask for none.
         """
-        if pod_class.coupling is not None and not pod_class.coupling.is_free:
+        if pod_class.is_tied:
             return self._fill_in_turns(pod_class, pods, offers)
         placed = 0
         for group in self._fitting(pod_class, offers):

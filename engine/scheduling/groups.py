@@ -110,6 +110,11 @@ class PodClass:
         return self.requests, id(self.demand), id(self.rulings), self.terms, self.ports
 
     @property
+    def is_tied(self) -> bool:
+        """Whether other pods decide where its own may go."""
+        return self.coupling is not None and not self.coupling.is_free
+
+    @property
     def ports(self) -> tuple[HostPort, ...]:
         """The host ports that each of its pods takes."""
         return self.coupling.ports if self.coupling is not None else ()

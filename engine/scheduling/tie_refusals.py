@@ -19,7 +19,6 @@ from engine.scheduling.kinds import Kind
 from engine.scheduling.offers import PoolOffers
 from engine.scheduling.problem import NodeOption
 from engine.scheduling.requirements import canonical_labels
-from engine.scheduling.tied import is_tied
 from engine.scheduling.topology.coupling import Coupling
 from engine.scheduling.topology.tally import Bar
 from engine.scheduling.topology.topology import Topology
@@ -48,7 +47,7 @@ class TieRefusals:
     def left(self, pod_class: PodClass, kinds: Sequence[Kind]) -> LeftByTies:
         """Of the kinds that would hold a pod of the class."""
         coupling = pod_class.coupling
-        if coupling is None or not is_tied(pod_class):
+        if coupling is None or not pod_class.is_tied:
             return LeftByTies(kinds, None)
         bars: dict[_Domains, Bar | None] = {}
         open_kinds = []

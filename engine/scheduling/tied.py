@@ -20,11 +20,6 @@ from engine.scheduling.topology.topology import Topology
 Load = tuple[PodClass, tuple[PodKey, ...], int]
 
 
-def is_tied(pod_class: PodClass) -> bool:
-    """Whether other pods decide where its own may go."""
-    return pod_class.coupling is not None and not pod_class.coupling.is_free
-
-
 def wishes_by_domain(wish: Wish, foreseen: Topology | None) -> list[Wish]:
     """The wish, or in its stead one for each combination of domains that some of its pods go to.
 

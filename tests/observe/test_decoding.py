@@ -137,13 +137,7 @@ COUPLED: list[tuple[dict[str, Any], str]] = [
 
 
 @pytest.mark.parametrize(("spec", "name"), COUPLED)
-def test_what_the_scheduler_does_not_place_yet_is_read_and_refused_by_name(
-    spec: dict[str, Any], name: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("engine.observe.pod_decoder.NOT_PLACED_YET", frozenset({name}))
-    assert decoded(spec).placing.unsupported == (name,)
-
-    monkeypatch.setattr("engine.observe.pod_decoder.NOT_PLACED_YET", frozenset())
+def test_what_ties_a_pod_is_read_and_named_and_no_reason_to_refuse_it(spec: dict[str, Any], name: str) -> None:
     pod = decoded(spec)
     assert pod.placing.unsupported == ()
     assert tuple(couplings(pod.placing)) == (name,)

@@ -178,9 +178,8 @@ def test_a_pod_that_found_no_node_says_why_as_kube_scheduler_does(cluster_of: Gr
     ],
 )
 def test_a_pod_that_asks_for_more_than_the_simulated_scheduler_knows_is_bound_nowhere_and_told_why(
-    cluster_of: Grown, spec: dict[str, Any], name: str, monkeypatch: pytest.MonkeyPatch
+    cluster_of: Grown, spec: dict[str, Any], name: str
 ) -> None:
-    monkeypatch.setattr("engine.observe.pod_decoder.NOT_PLACED_YET", frozenset())
     cluster = cluster_of(pod_object(gpu=1, **spec), pod_object("plain", gpu=1))
     cluster.advance([machine(1), machine(2)])
 

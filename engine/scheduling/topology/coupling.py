@@ -65,9 +65,3 @@ class Coupling:
         if self.ports or HOST in self.excludes_itself:
             return 1
         return min((rule.max_skew for rule in self.spreads if rule.key == HOST and rule.counts_itself), default=None)
-
-    @property
-    def minds_hosts(self) -> bool:
-        """Whether it matters who else is on its very node."""
-        ruled = (*self.affinity, *self.bars, *((rule.counter, rule.key) for rule in self.spreads))
-        return bool(self.ports) or any(key == HOST for _, key in ruled)
