@@ -8,10 +8,11 @@ from functools import cached_property
 
 from attrs import field, frozen
 
+from engine.model.blocked_eviction import BlockedEviction, blocked_evictions
 from engine.model.document import DesiredDocument
 from engine.model.ledger import Ledger
 from engine.model.node import Instance, Node
-from engine.model.pod import DaemonSet, Pod
+from engine.model.pod import DaemonSet, Pod, PodKey
 from engine.model.reservation import CapacityReservation
 from engine.model.workload import Workload
 
@@ -102,3 +103,12 @@ class Snapshot:
     def waiting_pods(self) -> tuple[Pod, ...]:
         """The pods that want a node."""
         return tuple([pod for pod in self.pods if pod.node_name is None and pod.is_waiting])
+
+    @cached_property
+    def blocked_evictions(self) -> Mapping[PodKey, BlockedEviction]:
+        """The pods on nodes that their PodDisruptionBudgets hold there now, each with what holds it.
+
+        A node with such a pod is no candidate for what is to be graceful. Pods that a drain leaves alone are not here,
+        nor are those that the eviction API lets go by unhealthyPodEvictionPolicy.
+        """
+        return blocked_evictions(self.pods, self.workload.disruption_budgets)

@@ -25,7 +25,9 @@ class PodDisruptionBudget:
     """``selector`` None matches no pod, ``()`` every pod of the namespace.
 
     ``min_available`` and ``max_unavailable`` are as written, ``"2"`` or ``"50%"``; None is unset.
-    ``disruptions_allowed`` is the controller's own count, and ``is_observed`` says that it is of this very version.
+    ``disruptions_allowed`` is the controller's own count, as are ``healthy`` pods and those ``wanted_healthy``, and
+    ``is_observed`` says that they are of this very version. ``evicts_unhealthy`` is unhealthyPodEvictionPolicy
+    AlwaysAllow; IfHealthyBudget is the default.
     """
 
     key: ObjectKey
@@ -35,6 +37,23 @@ class PodDisruptionBudget:
     disruptions_allowed: int = 0
     is_observed: bool = False
     evicts_unhealthy: bool = False
+    healthy: int = 0
+    wanted_healthy: int = 0
+
+    def selects(self, labels: Mapping[str, str]) -> bool:
+        """Whether it protects a pod of its own namespace that has these labels."""
+        if self.selector is None:
+            return False
+        return all(each.admits(labels.get(each.key)) for each in self.selector)
+
+    def lets_go(self, *, is_ready: bool) -> bool:
+        """Whether the eviction API would now let one of its pods go, one that is ready or one that is not.
+
+        A pod that is not ready is held only where too few others are healthy, and not even then with AlwaysAllow.
+        """
+        if not is_ready and (self.evicts_unhealthy or self.healthy >= self.wanted_healthy > 0):
+            return True
+        return self.is_observed and self.disruptions_allowed > 0
 
 
 @frozen

@@ -65,6 +65,8 @@ def decode_disruption_budget(raw: Json) -> PodDisruptionBudget:
         disruptions_allowed=whole_number(status, "disruptionsAllowed"),
         is_observed=whole_number(status, "observedGeneration") >= whole_number(metadata, "generation"),
         evicts_unhealthy=text(spec, "unhealthyPodEvictionPolicy") == "AlwaysAllow",
+        healthy=whole_number(status, "currentHealthy"),
+        wanted_healthy=whole_number(status, "desiredHealthy"),
     )
 
 

@@ -54,7 +54,12 @@ def seen(plural: str, raw: Any) -> Seen:
                         "matchExpressions": [{"key": "tier", "operator": "NotIn", "values": ["dev"]}],
                     },
                 },
-                "status": {"disruptionsAllowed": 3, "observedGeneration": 2},
+                "status": {
+                    "disruptionsAllowed": 3,
+                    "observedGeneration": 2,
+                    "currentHealthy": 5,
+                    "desiredHealthy": 2,
+                },
             },
             PodDisruptionBudget(
                 key=KEY,
@@ -67,6 +72,8 @@ def seen(plural: str, raw: Any) -> Seen:
                 disruptions_allowed=3,
                 is_observed=True,
                 evicts_unhealthy=True,
+                healthy=5,
+                wanted_healthy=2,
             ),
             id="a budget",
         ),

@@ -1,0 +1,46 @@
+"""How a node is emptied: which pods leave it, and in what order."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+from engine.model import labels as keys
+from engine.model.constraint import Taint, TaintEffect
+from engine.model.pod import Pod
+
+# What a node that is to leave is tainted with.
+DISRUPTED = Taint(keys.DISRUPTED_TAINT, "", TaintEffect.NO_SCHEDULE)
+# The priority classes of pods that others on their node may need until the end.
+_CRITICAL_CLASSES = frozenset({"system-cluster-critical", "system-node-critical"})
+_NODE = "Node"
+
+
+class DrainTier(IntEnum):
+    """A node's pods leave tier by tier; the next one begins when the one before has left.
+
+    Karpenter's order (node/termination/terminator, groupPodsByPriority).
+    """
+
+    ORDINARY = 0
+    DAEMONS = 1
+    CRITICAL = 2
+    CRITICAL_DAEMONS = 3
+
+
+def is_drained(pod: Pod) -> bool:
+    """Whether a drain asks this pod to leave its node.
+
+    Not one that has finished, nor the node's own mirror pods, which go with it, nor one that tolerates the mark: that
+    would only come back (Karpenter's IsDrainable, pkg/utils/pod).
+    """
+    is_mirror = pod.owner is not None and pod.owner.kind == _NODE
+    if pod.is_finished or is_mirror:
+        return False
+    return not any(each.tolerates(DISRUPTED) for each in pod.placing.tolerations)
+
+
+def tier_of(pod: Pod) -> DrainTier:
+    """The tier that a pod leaves with. Critical is who has one of Kubernetes' two system priority classes."""
+    if pod.priority_class in _CRITICAL_CLASSES:
+        return DrainTier.CRITICAL_DAEMONS if pod.is_daemon else DrainTier.CRITICAL
+    return DrainTier.DAEMONS if pod.is_daemon else DrainTier.ORDINARY
