@@ -8,7 +8,9 @@ from typing import ClassVar
 
 from attrs import frozen
 
-from engine.model.refusal import GuardrailBlocks, KarpenterOwnsPool, PoolPaused
+from engine.model.money import UsdPerHour
+from engine.model.pod import PodKey
+from engine.model.refusal import GuardrailBlocks, KarpenterOwnsPool, PoolPaused, PoolRefusal
 
 
 @frozen
@@ -152,6 +154,50 @@ class SeveralNodes:
     code: ClassVar[str] = "several-nodes"
     nodes: tuple[str, ...]
 
+
+@frozen
+class SavesTooLittle:
+    """Without the node ``saving`` would be saved an hour, once its pods are elsewhere. ``least`` is asked for: an
+    amount of its own, or a part of what goes. Below nothing: the others would cost more."""
+
+    code: ClassVar[str] = "saves-too-little"
+    saving: UsdPerHour
+    least: UsdPerHour
+
+
+@frozen
+class RepaidTooLate:
+    """Moving its pods costs ``cost_micros`` millionths of a dollar, for the time in which they start anew, and the
+    ``saving`` repays that in ``repaid_in`` seconds, not ``within`` those that are asked for."""
+
+    code: ClassVar[str] = "repaid-too-late"
+    cost_micros: int
+    saving: UsdPerHour
+    repaid_in: int
+    within: int
+
+
+@frozen
+class TooYoung:
+    """The node is up for ``age_seconds``, and none goes for a saving before ``least_seconds``."""
+
+    code: ClassVar[str] = "too-young"
+    age_seconds: int
+    least_seconds: int
+
+
+@frozen
+class NoOtherPlace:
+    """``pod`` and others on the node, ``pods`` in all, would find no place but for it. ``refusals`` are that pod's."""
+
+    code: ClassVar[str] = "no-other-place"
+    pod: PodKey
+    pods: int
+    refusals: tuple[PoolRefusal, ...] = ()
+
+
+# Why a node that may be vacated for a saving is not.
+NotWorthVacating = SavesTooLittle | RepaidTooLate | TooYoung | NoOtherPlace
 
 StayReason = (
     BelowConsolidateAfter
