@@ -14,7 +14,6 @@ from engine.model.constraint import Taint, TaintEffect
 from engine.model.eviction import Eviction, EvictionStatus
 from engine.model.node import Node
 from engine.model.pod import DaemonSet, Pod, PodKey
-from engine.sandbox.cluster_binding import bind_pods, may_run
 from engine.sandbox.cluster_objects import (
     Machine,
     bind,
@@ -31,6 +30,7 @@ from engine.sandbox.cluster_objects import (
     timestamp,
 )
 from engine.sandbox.cluster_state import ClusterFile, ClusterState, KubernetesObject
+from engine.simulate.binding import bind_pods, may_run
 
 _DISRUPTED = {"key": keys.DISRUPTED_TAINT, "effect": TaintEffect.NO_SCHEDULE.value}
 

@@ -6,7 +6,7 @@ from attrs import evolve
 
 from engine.model.node import Node
 from engine.model.quantity import Resources
-from engine.sandbox.cluster_binding import bind_pods
+from engine.simulate.binding import bind_pods
 from tests.builders import node, pod
 
 
