@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from attrs import frozen
 
@@ -138,8 +138,8 @@ def split_labels(
     """Node labels and requirements as the engine keeps them apart.
 
     A label that the cloud decides (zone, capacity type, …) is a requirement, as in Karpenter; a requirement of exactly
-    one value on a label that nobody else decides is a label of the node. Where Karpenter would pick any of several
-    values for such a label, the node's labels would differ from launch to launch: that is an error.
+    one value on a label that nobody else decides is a label of the node. What leaves such a label open stays a
+    requirement: each launch chooses a value, the one that its pods ask for.
     """
     if len(written) > _MAX_LABELS:
         findings.error(LABELS, "too-many", f"{len(written)} labels; Karpenter takes {_MAX_LABELS} at most")
@@ -152,33 +152,49 @@ def split_labels(
             demanded.append(Requirement(key, Operator.IN, (value,)))
         else:
             node_labels[key] = value
-    for each in requirements:
-        clouds_own = each.requirement.key in labels.WELL_KNOWN
-        if clouds_own or _is_kept_by_labels(each.requirement, node_labels, each.path, findings):
-            demanded.append(each.requirement)
+    own = [each for each in requirements if each.requirement.key not in labels.WELL_KNOWN]
+    refused: set[str] = set()
+    for each in own:
+        key = each.requirement.key
+        if key in node_labels or key in refused or not _fixes_its_label(each.requirement):
+            continue
+        if _label_is_allowed(key, (*each.path, "key"), findings):
+            node_labels[key] = each.requirement.values[0]
+        else:
+            refused.add(key)
+    for each in own:
+        _check_against_labels(each, node_labels, findings)
+    _warn_where_no_value_is_left(own, node_labels, findings)
+    settled = refused.union(node_labels)
+    demanded += [each.requirement for each in requirements if each.requirement.key not in settled]
     return node_labels, tuple(demanded)
 
 
-def _is_kept_by_labels(
-    requirement: Requirement, node_labels: dict[str, str], path: Path, findings: ObjectFindings
-) -> bool:
-    """Whether the requirement is more than a label; a custom label that it fixes is added to ``node_labels``."""
-    key = requirement.key
-    if key in node_labels:
-        if not requirement.admits(node_labels[key]):
-            message = f"the pool's own label {key}={node_labels[key]} does not meet its requirement {requirement}"
-            findings.error(path, "contradiction", message, "remove one of them")
-        return False
-    if requirement.operator in (Operator.NOT_IN, Operator.DOES_NOT_EXIST):
-        return True
-    if requirement.operator is Operator.IN and len(requirement.values) == 1:
-        if _label_is_allowed(key, (*path, "key"), findings):
-            node_labels[key] = requirement.values[0]
-        return False
-    message = f"{requirement} leaves the value of the label {key} open; Nodewright does not pick one"
-    hint = f"give the pool one value, as spec.template.metadata.labels[{key}], or a pool for each value"
-    findings.error(path, "not-implemented", message, hint)
-    return False
+def _fixes_its_label(requirement: Requirement) -> bool:
+    return requirement.operator is Operator.IN and len(requirement.values) == 1
+
+
+def _check_against_labels(each: WrittenRequirement, node_labels: Mapping[str, str], findings: ObjectFindings) -> None:
+    key = each.requirement.key
+    if key in node_labels and not each.requirement.admits(node_labels[key]):
+        message = f"the pool's own label {key}={node_labels[key]} does not meet its requirement {each.requirement}"
+        findings.error(each.path, "contradiction", message, "remove one of them")
+
+
+def _warn_where_no_value_is_left(
+    own: Sequence[WrittenRequirement], node_labels: Mapping[str, str], findings: ObjectFindings
+) -> None:
+    """Of labels that are left open: several requirements on one that no value of its lists meets."""
+    told: set[str] = set()
+    for each in own:
+        key, values = each.requirement.key, each.requirement.values
+        others = [other.requirement for other in own if other.requirement.key == key]
+        if each.requirement.operator is not Operator.IN or key in node_labels or key in told or not values:
+            continue
+        if not any(all(other.admits(value) for other in others) for value in values):
+            told.add(key)
+            message = f"no value of the label {key} meets all of the pool's requirements on it: it never launches"
+            findings.warning(each.path, "nothing-matches", message, "loosen one of them")
 
 
 def _label_is_allowed(key: str, path: Path, findings: ObjectFindings) -> bool:

@@ -69,6 +69,14 @@ class TestARegistration:
             {"key": "nvidia.com/gpu", "value": "true", "effect": "NoSchedule"},
         ]
 
+    def test_is_one_write_so_nothing_runs_on_a_node_that_lacks_its_labels(
+        self, server: FakeApiServer, tmp_path: Path
+    ) -> None:
+        self.registered(server, tmp_path, {"key": "karpenter.sh/unregistered", "effect": "NoExecute"})
+        [written] = [body for method, _, body in server.requests if method != "GET"]
+        assert written["metadata"]["labels"] == {"gpu": "a10g"}
+        assert [each["key"] for each in written["spec"]["taints"]] == ["nvidia.com/gpu"]
+
     def test_keeps_a_taint_of_the_claim_as_the_kubelet_registered_it(
         self, server: FakeApiServer, tmp_path: Path
     ) -> None:

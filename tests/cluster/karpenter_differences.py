@@ -56,7 +56,6 @@ LENIENCIES: Mapping[str, Difference] = {
 }
 # What Karpenter's API accepts and we refuse: the text is of our message, the finding our error.
 STRICTNESSES: Mapping[str, Difference] = {
-    "open-label": Difference("not-implemented", r"leaves the value of the label .* open"),
     "not-implemented-field": Difference("not-implemented", r"^(?!spec\.kubelet).*Karpenter has this field"),
     "not-implemented-label": Difference("not-implemented", r"Karpenter knows the label"),
     "not-implemented-image": Difference("not-implemented", r"AMI family|images of"),

@@ -32,7 +32,6 @@ VERSION = "apiVersion: karpenter.sh/v1\n"
         (FAMILY, "kubernetes.io/hostname", "restricted-label", "kubernetes.io", ""),
         (FAMILY, "karpenter.sh/capacity-typ", "restricted-label", "karpenter.sh", "capacity-type"),
         (FAMILY, "karpenter.k8s.aws/instance-tenancy", "not-implemented", "karpenter.k8s.aws", ""),
-        (FAMILY, "team/tier", "not-implemented", "key: team/tier", "labels"),
         (FAMILY, "bad key!", "bad-label", "bad key!", ""),
         ("values: [g5, g6]", "values: [g5, 'g 6']", "bad-label", "'g 6'", ""),
         ("[spot, on-demand]", "[ondemand]", "unknown-value", "ondemand", "on-demand"),
@@ -111,7 +110,6 @@ def test_a_wrong_part_is_an_error_with_the_caret_on_it(old: str, new: str, rule:
         ("    spec:", "      kubelet: {maxPods: 10}", "unknown-field"),
         ("    spec:", "      resources: {requests: {cpu: 1}}", "not-implemented"),
         ("      requirements:", "        - {key: team, operator: In, values: [ads]}", "contradiction"),
-        ("      requirements:", "        - {key: tier, operator: Exists}", "not-implemented"),
         (
             "      requirements:",
             "        - {key: karpenter.k8s.aws/instance-cpu, operator: Gt, values: ['4', '5']}",

@@ -16,6 +16,7 @@ from engine.model.reason import DisruptionReason
 from tests import builders
 from tests.policy.texts import CLASS, POOL, added, edited, findings_of, policy_of, pool_of, rules, without_places
 
+TEAM = "example.com/team"
 EVERYTHING = """\
 apiVersion: karpenter.sh/v1
 kind: NodePool
@@ -167,6 +168,46 @@ def test_a_requirement_of_one_value_on_a_label_of_ones_own_is_a_label() -> None:
 def test_a_requirement_that_the_pools_own_label_meets_adds_nothing() -> None:
     line = "        - {key: team, operator: In, values: [search, ads]}"
     assert without_places(pool_of(added(POOL, "      requirements:", line).text)) == without_places(pool_of(POOL))
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [
+        ("{key: example.com/team, operator: In, values: [b, a]}", Requirement(TEAM, Operator.IN, ("b", "a"))),
+        ("{key: example.com/team, operator: Exists}", Requirement(TEAM, Operator.EXISTS)),
+        ("{key: example.com/team, operator: Gt, values: ['3']}", Requirement(TEAM, Operator.GT, ("3",))),
+        ("{key: example.com/team, operator: NotIn, values: [a]}", Requirement(TEAM, Operator.NOT_IN, ("a",))),
+    ],
+)
+def test_a_requirement_that_leaves_a_label_of_ones_own_open_stays_one(written: str, meant: Requirement) -> None:
+    text = added(POOL, "      requirements:", f"        - {written}").text
+    pool = pool_of(text)
+    assert meant in pool.requirements
+    assert TEAM not in pool.labels
+    assert findings_of(text, CLASS) == findings_of(POOL, CLASS)
+
+
+@pytest.mark.parametrize("lists", [("[a, b]", "[b]"), ("[b]", "[a, b]")])
+def test_one_value_settles_a_label_that_another_requirement_leaves_open(lists: tuple[str, str]) -> None:
+    lines = "\n".join(f"        - {{key: {TEAM}, operator: In, values: {values}}}" for values in lists)
+    pool = pool_of(added(POOL, "      requirements:", lines).text)
+    assert pool.labels[TEAM] == "b"
+    assert TEAM not in {requirement.key for requirement in pool.requirements}
+
+
+@pytest.mark.parametrize("lists", [("[a, b]", "[c]"), ("[c]", "[a, b]")])
+def test_one_value_that_another_requirement_does_not_permit_is_an_error(lists: tuple[str, str]) -> None:
+    lines = "\n".join(f"        - {{key: {TEAM}, operator: In, values: {values}}}" for values in lists)
+    found = findings_of(added(POOL, "      requirements:", lines).text, CLASS)
+    assert [each.rule for each in found if each.severity is Severity.ERROR] == ["contradiction"]
+
+
+def test_requirements_on_one_label_that_have_no_value_in_common_are_told() -> None:
+    lines = "\n".join(f"        - {{key: {TEAM}, operator: In, values: {values}}}" for values in ("[a, b]", "[c, d]"))
+    change = added(POOL, "      requirements:", lines)
+    [found] = [each for each in findings_of(change.text, CLASS) if each.rule == "nothing-matches"]
+    assert (found.severity, found.position.line) == (Severity.WARNING, change.line)
+    assert TEAM in found.message
 
 
 def test_a_pool_knows_where_its_parts_stand() -> None:
