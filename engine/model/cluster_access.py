@@ -21,7 +21,7 @@ OBSERVING: tuple[AccessRule, ...] = (
     AccessRule(("apps",), ("daemonsets", "deployments", "replicasets", "statefulsets"), _READ),
     AccessRule(("batch",), ("jobs",), _READ),
     AccessRule(("policy",), ("poddisruptionbudgets",), _READ),
-    AccessRule(("storage.k8s.io",), ("csinodes", "storageclasses"), _READ),
+    AccessRule(("storage.k8s.io",), ("csinodes", "storageclasses", "volumeattachments"), _READ),
     AccessRule(("scheduling.k8s.io",), ("priorityclasses",), _READ),
     AccessRule(("autoscaling",), ("horizontalpodautoscalers",), _READ),
     AccessRule(("keda.sh",), ("scaledobjects",), _READ),
@@ -34,6 +34,8 @@ ACTING: tuple[AccessRule, ...] = (
     # Cordon, taint and label. Creating and deleting nodes is the kubelets' and the cloud controller's.
     AccessRule(("",), ("nodes",), ("patch",)),
     AccessRule(("",), ("pods/eviction",), ("create",)),
+    # Only at the end of a terminationGracePeriod, where the eviction API would wait for longer.
+    AccessRule(("",), ("pods",), ("delete",)),
     # nominatedNodeName, and nothing else of a pod.
     AccessRule(("",), ("pods/status",), ("patch",)),
     AccessRule(("events.k8s.io",), ("events",), ("create",)),

@@ -14,9 +14,35 @@ from engine.model.constraint import Taint
 from engine.model.quantity import Resources
 
 
+# The kubelet's own, and those of EKS's node monitoring agent.
+READY = "Ready"
+HEALTH_CONDITIONS = (
+    READY,
+    "AcceleratedHardwareReady",
+    "StorageReady",
+    "NetworkingReady",
+    "KernelReady",
+    "ContainerRuntimeReady",
+)
+
+
+@frozen
+class NodeCondition:
+    """One of a node's conditions that tell of its health: ``status`` True, False or Unknown, ``since`` when it last
+    changed, as the cluster has it; None is not told."""
+
+    type: str
+    status: str
+    since: datetime | None = None
+
+
 @frozen
 class Node:
-    """A node as the API server shows it. ``provider_id`` is ``aws:///ZONE/INSTANCE-ID`` on EC2."""
+    """A node as the API server shows it. ``provider_id`` is ``aws:///ZONE/INSTANCE-ID`` on EC2.
+
+    ``conditions`` are those of HEALTH_CONDITIONS that it has, in that order.
+    ``marked_at`` is when it was tainted for removal, as the taint itself tells; None where it tells nothing.
+    """
 
     name: str
     allocatable: Resources
@@ -28,6 +54,8 @@ class Node:
     ready: bool = True
     do_not_disrupt: bool = False
     deleting: bool = False
+    marked_at: datetime | None = None
+    conditions: tuple[NodeCondition, ...] = ()
 
     @cached_property
     def instance_id(self) -> str:

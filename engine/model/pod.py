@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import Enum
 from functools import cached_property
 
@@ -113,7 +113,8 @@ class Pod:
     """``nominated_node_name`` is the node that ``status`` names for it before it is bound.
 
     ``started_at`` is when the first of its containers ran, which is after its image was pulled; ``ready_at`` since when
-    its Ready condition holds. ``images`` are those of its containers, init containers included, in order.
+    its Ready condition holds. ``images`` are those of its containers, init containers included, in order. ``grace`` is
+    how long it is given to end once it is asked to; ``ends_by`` is when that time is over, of a pod that is going.
     """
 
     key: PodKey
@@ -133,6 +134,8 @@ class Pod:
     ready_at: datetime | None = None
     images: tuple[str, ...] = ()
     uid: str = ""
+    grace: timedelta = timedelta(seconds=30)
+    ends_by: datetime | None = None
 
     @property
     def is_daemon(self) -> bool:

@@ -156,6 +156,18 @@ class AttachLimit:
     volumes: int
 
 
+@frozen(order=True)
+class VolumeAttachment:
+    """A volume that is attached to a node, is being attached, or is not wholly detached yet.
+
+    ``volume`` is a PersistentVolume's name, empty for a volume that has none. ``name`` is the attachment's own.
+    """
+
+    name: str
+    node: str
+    volume: str = ""
+
+
 @frozen
 class Workload:
     """All of them, each in name order."""
@@ -169,3 +181,4 @@ class Workload:
     autoscalers: tuple[Autoscaler, ...] = ()
     namespaces: tuple[Namespace, ...] = ()
     attach_limits: tuple[AttachLimit, ...] = ()
+    attachments: tuple[VolumeAttachment, ...] = ()

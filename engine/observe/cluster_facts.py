@@ -71,7 +71,7 @@ class Shelves:
         return self.by_kind[kind.name].in_order()
 
     def _workload_now(self) -> Workload:
-        budgets, volumes, claims, classes, priorities, namespaces, csi_nodes = (
+        budgets, volumes, claims, classes, priorities, namespaces, csi_nodes, attachments = (
             self._all(kind)
             for kind in (
                 kinds.BUDGETS,
@@ -81,11 +81,13 @@ class Shelves:
                 kinds.PRIORITY_CLASSES,
                 kinds.NAMESPACES,
                 kinds.CSI_NODES,
+                kinds.ATTACHMENTS,
             )
         )
         owners = tuple(self._all(kind) for kind in kinds.OWNERS)
         autoscalers = tuple(self._all(kind) for kind in kinds.AUTOSCALERS)
-        parts = (budgets, volumes, claims, classes, priorities, namespaces, csi_nodes, *owners, *autoscalers)
+        cluster_wide = (volumes, classes, priorities, namespaces, csi_nodes, attachments)
+        parts = (budgets, claims, *cluster_wide, *owners, *autoscalers)
         if len(parts) != len(self._parts) or any(new is not old for new, old in zip(parts, self._parts, strict=True)):
             self._parts = parts
             self._workload = Workload(
@@ -98,6 +100,7 @@ class Shelves:
                 autoscalers=_by_name(autoscalers),
                 namespaces=namespaces,
                 attach_limits=tuple([limit for limits in csi_nodes for limit in limits]),
+                attachments=attachments,
             )
         return self._workload
 

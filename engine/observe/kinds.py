@@ -11,6 +11,7 @@ from attrs import frozen
 from engine.observe.karpenter_objects import LEADER_LEASE, decode_claim, decode_lease, decode_pool_name
 from engine.observe.kubernetes import Seen, seen, seen_daemon_set, seen_disruption_budget, seen_node, seen_pod
 from engine.observe.workload_decoder import (
+    decode_attachment,
     decode_csi_node,
     decode_disruption_budget,
     decode_job,
@@ -66,6 +67,7 @@ PRIORITY_CLASSES = Kind(
 )
 NAMESPACES = Kind("namespaces", "", "v1", partial(seen, "Namespace", decode_namespace))
 CSI_NODES = Kind("csinodes", "storage.k8s.io", "v1", partial(seen, "CSINode", decode_csi_node))
+ATTACHMENTS = Kind("volumeattachments", "storage.k8s.io", "v1", partial(seen, "VolumeAttachment", decode_attachment))
 OWNERS = (
     *(
         Kind(name, "apps", "v1", partial(seen, kind, partial(decode_replicated, kind)))
@@ -105,6 +107,7 @@ KINDS = (
     PRIORITY_CLASSES,
     NAMESPACES,
     CSI_NODES,
+    ATTACHMENTS,
     *OWNERS,
     *AUTOSCALERS,
     KARPENTER_POOLS,

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 from engine.model import labels as keys
 from engine.model.constraint import Taint, TaintEffect
-from engine.model.node import Node
+from engine.model.node import HEALTH_CONDITIONS, READY, Node, NodeCondition
 from engine.model.quantity import NOTHING, Resources
 from engine.observe.json_fields import BrokenObject, Json, flag, mapping, moment, objects, shown, text, texts
 from engine.observe.pod_requests import amounts
@@ -22,6 +22,7 @@ def decode_node(raw: Json) -> Node:
     name = text(metadata, "name")
     if not name:
         raise BrokenObject("metadata.name is missing")
+    conditions = tuple(_conditions(status))
     return Node(
         name=name,
         allocatable=Resources(amounts(status, "allocatable")),
@@ -30,9 +31,11 @@ def decode_node(raw: Json) -> Node:
         labels=texts(metadata, "labels"),
         taints=tuple(_taints(spec)),
         unschedulable=flag(spec, "unschedulable"),
-        ready=_is_ready(status),
+        ready=any(each.type == READY and each.status == "True" for each in conditions),
         do_not_disrupt=texts(metadata, "annotations").get(keys.DO_NOT_DISRUPT) == "true",
         deleting=metadata.get("deletionTimestamp") is not None,
+        marked_at=_marked_at(spec),
+        conditions=conditions,
     )
 
 
@@ -62,8 +65,20 @@ def _taints(spec: Json) -> Iterator[Taint]:
         yield Taint(key=key, value=text(taint, "value"), effect=_EFFECTS[effect])
 
 
-def _is_ready(status: Json) -> bool:
-    return any(
-        text(condition, "type") == "Ready" and text(condition, "status") == "True"
-        for condition in objects(status, "conditions")
-    )
+def _marked_at(spec: Json) -> datetime | None:
+    times = [
+        moment(taint, "timeAdded")
+        for taint in objects(spec, "taints")
+        if text(taint, "key") == keys.DISRUPTED_TAINT and taint.get("timeAdded") is not None
+    ]
+    return min(times, default=None)
+
+
+def _conditions(status: Json) -> Iterator[NodeCondition]:
+    """Those that tell of health. One that does not say since when it holds says so all the same."""
+    found = {text(condition, "type"): condition for condition in objects(status, "conditions")}
+    for kind in HEALTH_CONDITIONS:
+        if kind in found:
+            condition = found[kind]
+            since = moment(condition, "lastTransitionTime") if condition.get("lastTransitionTime") else None
+            yield NodeCondition(kind, text(condition, "status"), since)

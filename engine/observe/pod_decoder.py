@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 from engine.model import labels as keys
 from engine.model.constraint import TaintEffect, Toleration
@@ -30,6 +30,10 @@ _EFFECTS = {effect.value: effect for effect in TaintEffect}
 _PHASES = {phase.value: phase for phase in PodPhase}
 _LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
 _FOREVER = datetime.max.replace(tzinfo=UTC)
+# Kubernetes' own, of a pod whose spec names none.
+_DEFAULT_GRACE_SECONDS = 30
+# Nobody waits for longer, and more seconds are no time at all.
+_MOST_GRACE_SECONDS = 10 * 365 * 24 * 3600
 
 # Of a broken pod that tells none; no real namespace has such a name, and none is without one.
 NO_NAMESPACE = "(no namespace)"
@@ -74,6 +78,8 @@ def decode_pod(raw: Json, now: datetime | None = None) -> Pod:
         ready_at=_ready_at(status),
         images=_images(spec),
         uid=text(metadata, "uid"),
+        grace=_grace(spec),
+        ends_by=moment(metadata, "deletionTimestamp") if metadata.get("deletionTimestamp") is not None else None,
     )
 
 
@@ -250,6 +256,13 @@ def _ready_at(status: Json) -> datetime | None:
         if text(condition, "type") == "Ready" and text(condition, "status") == "True":
             return moment(condition, "lastTransitionTime") if condition.get("lastTransitionTime") else None
     return None
+
+
+def _grace(spec: Json) -> timedelta:
+    if spec.get("terminationGracePeriodSeconds") is None:
+        return timedelta(seconds=_DEFAULT_GRACE_SECONDS)
+    seconds = whole_number(spec, "terminationGracePeriodSeconds")
+    return timedelta(seconds=min(max(seconds, 0), _MOST_GRACE_SECONDS))
 
 
 def _images(spec: Json) -> tuple[str, ...]:

@@ -14,6 +14,7 @@ from engine.model.workload import (
     PodDisruptionBudget,
     PriorityClass,
     StorageClass,
+    VolumeAttachment,
     WorkloadOwner,
 )
 from engine.observe.affinity import node_selector_terms
@@ -137,6 +138,16 @@ def decode_csi_node(raw: Json) -> tuple[AttachLimit, ...]:
         if allocatable.get("count") is not None:
             limits.append(AttachLimit(node, text(driver, "name"), whole_number(allocatable, "count")))
     return tuple(sorted(limits))
+
+
+def decode_attachment(raw: Json) -> VolumeAttachment:
+    """A VolumeAttachment; raises BrokenObject."""
+    spec = mapping(raw, "spec")
+    return VolumeAttachment(
+        name=key_of(raw).name,
+        node=text(spec, "nodeName"),
+        volume=text(mapping(spec, "source"), "persistentVolumeName"),
+    )
 
 
 def decode_priority_class(raw: Json) -> PriorityClass:

@@ -181,6 +181,9 @@ def _workload(workload: Workload) -> Workload:
         ),
         namespaces=tuple(Namespace(_pseudonym(each.name), _labels(each.labels)) for each in workload.namespaces),
         attach_limits=workload.attach_limits,
+        attachments=tuple(
+            evolve(each, name=_pseudonym(each.name), volume=_pseudonym(each.volume)) for each in workload.attachments
+        ),
     )
 
 

@@ -282,7 +282,7 @@ def _ours(cluster: Cluster) -> list[Any]:
         ("create", "", "nodes", ""),
         ("delete", "", "nodes", "any"),
         ("create", "", "pods", ""),
-        ("delete", "", "pods", "any"),
+        ("deletecollection", "", "pods", ""),
         ("patch", "", "pods", "any"),
         ("list", "", "secrets", ""),
         ("list", "", "configmaps", ""),

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from engine.model.workload import AttachLimit, Namespace
+from engine.model.workload import AttachLimit, Namespace, VolumeAttachment
 from engine.observe.cluster import PAGE, KubernetesCluster
 from engine.observe.failure import ObservationFailed
 from tests.builders import NOON
@@ -95,6 +95,15 @@ def test_namespaces_and_attach_limits_are_read(server: FakeApiServer, tmp_path: 
 
     assert workload.namespaces == (Namespace("ml", {"team": "ml", "kubernetes.io/metadata.name": "ml"}),)
     assert workload.attach_limits == (AttachLimit("n1", EBS, 25), AttachLimit("n2", EBS, 39))
+
+
+def test_volume_attachments_are_read(server: FakeApiServer, tmp_path: Path) -> None:
+    spec = {"nodeName": "n1", "source": {"persistentVolumeName": "pvc-1"}}
+    server.others["/apis/storage.k8s.io/v1/volumeattachments"] = [{"metadata": {"name": "csi-1"}, "spec": spec}]
+
+    workload = KubernetesCluster(server.kubeconfig(tmp_path)).read().workload
+
+    assert workload.attachments == (VolumeAttachment("csi-1", "n1", "pvc-1"),)
 
 
 @pytest.mark.parametrize("path", ["/api/v1/namespaces", "/apis/storage.k8s.io/v1/csinodes"])

@@ -13,6 +13,7 @@ from engine.model.pod import Owner, PodKey, PodPhase
 from engine.model.quantity import Resources
 from engine.observe.json_fields import BrokenObject
 from engine.observe.kubernetes import decode_daemon_sets, decode_nodes, decode_pods
+from engine.observe.node_decoder import decode_node
 from engine.observe.pod_decoder import decode_pod
 from engine.scheduling.terms import is_spare
 from tests.builders import NOON
@@ -240,6 +241,30 @@ def test_a_node_is_read_whole() -> None:
     assert node.taints == (Taint("karpenter.sh/disrupted", "", TaintEffect.NO_SCHEDULE),)
     assert (node.ready, node.unschedulable, node.is_marked, node.deleting) == (True, True, True, False)
     assert problems == ()
+
+
+@pytest.mark.parametrize(
+    ("written", "seconds"), [(None, 30), (0, 0), (600, 600), (-1, 0), (2**62, 10 * 365 * 24 * 3600)]
+)
+def test_a_pods_grace_is_its_own_or_what_kubernetes_gives(written: int | None, seconds: int) -> None:
+    spec = {} if written is None else {"terminationGracePeriodSeconds": written}
+
+    assert decode_pod(pod_object(spec)).grace == timedelta(seconds=seconds)
+
+
+def test_a_pod_that_is_going_tells_when_its_time_is_over() -> None:
+    going = decode_pod(pod_object(deletionTimestamp="2026-11-30T12:10:00Z"))
+
+    assert (going.deleting, going.ends_by) == (True, NOON + timedelta(minutes=10))
+
+
+def test_the_mark_tells_since_when_the_node_is_to_leave() -> None:
+    others = {"key": "nvidia.com/gpu", "effect": "NoSchedule", "timeAdded": "2026-11-30T11:00:00Z"}
+    mark = {"key": "karpenter.sh/disrupted", "effect": "NoSchedule"}
+
+    assert decode_node(node_object(spec={"taints": [others, mark]})).marked_at is None
+    timed = mark | {"timeAdded": "2026-11-30T12:00:00Z"}
+    assert decode_node(node_object(spec={"taints": [others, timed]})).marked_at == NOON
 
 
 @pytest.mark.parametrize("conditions", [[], [{"type": "Ready", "status": "Unknown"}]])

@@ -20,6 +20,7 @@ from engine.model.workload import (
     PodDisruptionBudget,
     PriorityClass,
     StorageClass,
+    VolumeAttachment,
     WorkloadOwner,
 )
 from engine.observe.karpenter_objects import KarpenterClaim, LeaderLease, is_live
@@ -152,6 +153,26 @@ def seen(plural: str, raw: Any) -> Seen:
             },
             (AttachLimit("node-1", "ebs.csi.aws.com", 25), AttachLimit("node-1", "z.example", 0)),
             id="a node's attach limits",
+        ),
+        pytest.param(
+            "volumeattachments",
+            {
+                "metadata": {"name": "csi-1"},
+                "spec": {
+                    "attacher": "ebs.csi.aws.com",
+                    "nodeName": "node-1",
+                    "source": {"persistentVolumeName": "pvc-1"},
+                },
+                "status": {"attached": True},
+            },
+            VolumeAttachment("csi-1", "node-1", "pvc-1"),
+            id="a volume attachment",
+        ),
+        pytest.param(
+            "volumeattachments",
+            {"metadata": {"name": "csi-2"}, "spec": {"nodeName": "node-1", "source": {"inlineVolumeSpec": {}}}},
+            VolumeAttachment("csi-2", "node-1"),
+            id="an attachment of a volume that has no object",
         ),
         pytest.param(
             "csinodes", {"metadata": {"name": "n"}, "spec": {"drivers": None}}, (), id="a node without drivers yet"

@@ -21,6 +21,7 @@ from engine.model.workload import (
     PersistentVolumeClaim,
     PodDisruptionBudget,
     PriorityClass,
+    VolumeAttachment,
     Workload,
     WorkloadOwner,
 )
@@ -66,6 +67,7 @@ def a_snapshot_full_of_names() -> Snapshot:
             autoscalers=(Autoscaler("HorizontalPodAutoscaler", key, f"Deployment/{SECRET}", 1, 4),),
             namespaces=(Namespace(SECRET, {SECRET: SECRET}),),
             attach_limits=(AttachLimit("node-1", "ebs.csi.aws.com", 25),),
+            attachments=(VolumeAttachment(f"csi-{SECRET}", "node-1", SECRET),),
         ),
     )
 
