@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence, Set
 from engine.model.environment import Caps
 from engine.model.pod import PodKey
 from engine.scheduling.ceilings import Ceiling
+from engine.scheduling.company import Parting, companies
 from engine.scheduling.existing import World
 from engine.scheduling.groups import PodClass
 from engine.scheduling.limits import Headroom
@@ -20,6 +21,7 @@ from engine.scheduling.packed import Standing, Wish, packed_within
 from engine.scheduling.problem import PoolState
 from engine.scheduling.steps import Steps
 from engine.scheduling.tied import Load, are_kept, kept_by_ties, wishes_by_domain
+from engine.scheduling.together import Hosts, put_company
 from engine.scheduling.topology.host_dimensions import host_dimensions
 from engine.scheduling.topology.neighbourhood import Neighbourhood
 
@@ -127,11 +129,20 @@ class Draft:
             self._fill(pod_class, self._left[pod_class])
         return self
 
+    def placed_in_company(self, parting: Parting, classes: Sequence[PodClass]) -> Draft:
+        """As `placed_packed`, but pods that others must share a host with get nodes that hold those others too."""
+        self._left.update((each, each.pods) for each in classes)
+        for company in companies(classes):
+            went = put_company(company, parting, self._left, self.world, self.new_nodes, Hosts(self._market))
+            for pod_class in company.classes:
+                self._left[pod_class] = [pod for pod in self._left[pod_class] if pod not in went]
+        return self.placed_packed(classes)
+
     def _packed(self, classes: Sequence[PodClass], *, fills_first: bool) -> Draft:
         for pod_class in classes:
-            self._left[pod_class] = pod_class.pods
+            self._left.setdefault(pod_class, pod_class.pods)
             if fills_first or pod_class.is_tied:
-                self._fill(pod_class, pod_class.pods)
+                self._fill(pod_class, self._left[pod_class])
         apart = [each for each in self._parts(classes) if each] if fills_first else [classes]
         rung = 0
         while any(self._left[each] and rung < len(self._market.rungs(each)) for each in classes) or not rung:

@@ -145,6 +145,26 @@ class World:
             pods = pods[: self.topology.admitted(pod_class.coupling, member, len(pods))]
         return len(self.put_packed(pod_class, pods, member))
 
+    def nodes_for(self, pod_class: PodClass, requests: Resources) -> Sequence[int]:
+        """The nodes that take a pod of the class and have room for so much besides what they hold, the tightest first,
+        those that stand before those in flight."""
+        fits = [fit for group in self._fitting(pod_class, {}) for fit in (*group.first, *group.last)]
+        return [member for fit in fits if requests.fits_in(fit.alike.room) for member in self._members[fit.alike]]
+
+    def put_together(self, loads: Sequence[tuple[PodClass, tuple[PodKey, ...]]], member: int) -> Sequence[PodKey]:
+        """Puts pods of several classes, in their order, on one node that has room for them, if it takes each; who went
+        there. Ceilings may keep some of them out."""
+        place = self._is[member].place
+        trial = self.topology.copy() if self.topology is not None else None
+        for pod_class, pods in loads:
+            if dislikes_of(pod_class.demand, place) is None or may_not_wait_for(pod_class, place, errors_bar=True):
+                return ()
+            if trial is not None and pod_class.coupling is not None:
+                if trial.admitted(pod_class.coupling, member, len(pods)) < len(pods):
+                    return ()
+                trial.put(pod_class.coupling, member, len(pods))
+        return [pod for pod_class, pods in loads for pod in self.put_packed(pod_class, pods, member)]
+
     def options_open_to(
         self, pod_class: PodClass, kind: Kind, options: tuple[NodeOption, ...]
     ) -> tuple[NodeOption, ...]:

@@ -14,6 +14,7 @@ from attrs import evolve
 from engine.model.plan import BaseShortfall, Placement, Unplaced
 from engine.model.pod import PodKey
 from engine.scheduling.ceilings import Counts
+from engine.scheduling.company import Parting, companies
 from engine.scheduling.daemons import Daemons
 from engine.scheduling.draft import Draft
 from engine.scheduling.existing import World
@@ -110,6 +111,9 @@ def _best(classes: Sequence[PodClass], draft: Callable[[], Draft], there: World,
             ways.append(Draft.placed_choosy_first)
         if together.unplaced:
             ways.append(Draft.placed_tied_on_new)
+        ways += [partial(_in_company, parting) for parting in _partings(classes, there)]
+    elif together.unplaced and companies(classes):
+        ways.append(partial(_in_company, Parting.CHEAPEST))
     if together.unplaced and len({each.priority for each in classes}) > 1:
         # Together, a pod of low priority may have taken what one of high priority was to have.
         ways += [partial(_in_tiers, way) for way in ways]
@@ -126,6 +130,17 @@ def _best(classes: Sequence[PodClass], draft: Callable[[], Draft], there: World,
             mixed = ways[at](mixed, part)
         drafts.append(mixed.finished())
     return min(drafts, key=lambda each: each.rank)
+
+
+def _in_company(parting: Parting, draft: Draft, classes: Sequence[PodClass]) -> Draft:
+    return draft.placed_in_company(parting, classes)
+
+
+def _partings(classes: Sequence[PodClass], there: World) -> Iterable[Parting]:
+    """What nodes that stand have room for, no price tells."""
+    if not companies(classes):
+        return ()
+    return Parting if there.size else (Parting.CHEAPEST,)
 
 
 def _in_tiers(way: _Way, draft: Draft, classes: Sequence[PodClass]) -> Draft:
