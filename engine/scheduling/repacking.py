@@ -6,25 +6,31 @@ clock is asked.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from attrs import evolve, field, frozen
 
 from engine.model.money import FREE, UsdPerHour, total
 from engine.model.plan import Placement
-from engine.model.stay import NotWorthVacating, SavesTooLittle
+from engine.model.stay import NotWorthVacating, SavesTooLittle, TooYoung
+from engine.scheduling.confirmed import confirmed
+from engine.scheduling.estate import Estate
+from engine.scheduling.exchange import Exchange, exchanges
+from engine.scheduling.groups import by_name
 from engine.scheduling.movable import MovableNode, MoveCost
-from engine.scheduling.problem import NewNode, Problem, Solution
+from engine.scheduling.problem import NewNode, Problem
+from engine.scheduling.rest import Rest, at_rest
 from engine.scheduling.solve import solve
-from engine.scheduling.vacated import UNCAPPED, vacated
+
+_NO_COST = MoveCost()
 
 
 @frozen
 class Move:
     """Nodes that go, by claim, and what is bought for their pods, who are on ``new_nodes`` or in ``placements``.
 
-    A move stands for itself: it may be made without those that come after it. Its nodes may go one after another in
-    their order, once the new ones are up. ``saving`` is what it saves an hour.
+    A move stands for itself: it may be made without the others. Its nodes may go one after another in their order,
+    once the new ones are up. ``saving`` is what it saves an hour.
     """
 
     claims: tuple[str, ...]
@@ -54,41 +60,79 @@ class Repacking:
         return tuple(claim for move in self.moves for claim in move.claims)
 
 
-def repacked(problem: Problem, movable: Sequence[MovableNode], cost: MoveCost = MoveCost()) -> Repacking:
+def repacked(problem: Problem, movable: Sequence[MovableNode], cost: MoveCost = _NO_COST) -> Repacking:
     """The best repacking that is found of the nodes that may be vacated.
 
     ``problem`` is what would be asked for pods that wait, and has the ``movable`` nodes among its existing ones, each
-    with the room that its pods leave. Its pods are placed as well in either case, so it is best asked while nobody
-    waits. Rulings and terms are needed of pods on movable nodes, too, and ``standing`` needs all nodes. Caps do not
-    count: they are of one pass. Limits are asked about the end, once what goes is gone.
+    with the room that its pods leave. Pods that wait are placed first, as they would be without. Rulings and terms are
+    needed of pods on movable nodes, too, and ``standing`` needs all nodes. Caps do not count: they are of one pass.
+    Limits are asked about the end, once what goes is gone; ceilings of rules as if it still were there.
 
-    Whoever acts on it lets no pod move to a node that is to go later: `vacated` gives the problem without them.
+    Whoever acts on it lets no pod move to a node that is to go later: `estate.vacated` gives the problem without them.
     """
-    asked = evolve(problem, caps=UNCAPPED)
-    nodes = sorted(movable, key=lambda each: each.claim)
-    before = solve(asked)
-    least = max(cost.least_saving, FREE)
-    going: list[MovableNode] = []
-    moves: list[Move] = []
-    stays: dict[str, NotWorthVacating] = {}
-    spent = _price(before.new_nodes)
-    for each in sorted(nodes, key=lambda node: (-node.usd_per_hour.micros, node.claim)):
-        answer = solve(vacated(asked, [*going, each]))
-        saving = each.usd_per_hour + spent - _price(answer.new_nodes)
-        if _leaves_out(answer, before) or saving < least or answer.new_nodes != before.new_nodes:
-            stays[each.claim] = SavesTooLittle(saving, least)
-            continue
-        going.append(each)
-        moved = {pod.key for pod in each.pods}
-        placed = tuple(place for place in answer.placements if place.pod in moved)
-        moves.append(Move((each.claim,), (), placed, saving))
-    all_of_them = total(each.usd_per_hour for each in nodes)
-    return Repacking(tuple(moves), stays, all_of_them, all_of_them - total(each.usd_per_hour for each in going))
+    given = Estate.of(problem, movable)
+    settled = given.settled(solve(given.problem))
+    young = {each.claim: each for each in settled.movable if _is_young(each, cost)}
+    start = evolve(settled, movable=tuple(each for each in settled.movable if each.claim not in young))
+    state, rest = _found(start, cost)
+    left = {each.claim for each in state.movable}
+    stays: dict[str, NotWorthVacating] = {
+        each.claim: TooYoung(each.age_seconds or 0, cost.node_life_seconds) for each in young.values()
+    }
+    stays |= {each.claim: _why(each, rest, cost) for each in start.movable if each.claim in left}
+    going = [each for each in start.movable if each.claim not in left]
+    coming = [each for each in state.movable if each.claim in state.bought]
+    moves = [_move(each, state) for each in (exchanges(going, coming) if going else ())]
+    apart = total(each.usd_per_hour for each in young.values())
+    return Repacking(
+        moves=tuple(sorted(moves, key=lambda each: (len(each.new_nodes) > 0, -each.saving.micros, each.claims))),
+        stays=dict(sorted(stays.items())),
+        before=start.price + apart,
+        after=state.price + apart,
+        lower_bound=rest.lower_bound + apart,
+    )
 
 
-def _leaves_out(answer: Solution, before: Solution) -> bool:
-    return len(answer.unplaced) > len(before.unplaced)
+def _found(start: Estate, cost: MoveCost) -> tuple[Estate, Rest]:
+    """The cheapest estate that the scheduler confirms, and why there is no better.
+
+    What is found step by step is asked about again at one go, so that what is promised is one answer. Where that is
+    dearer, it is asked about in two.
+    """
+    anchor = state = start
+    first = rest = at_rest(state, cost)
+    while rest.estate.price < state.price:
+        for base in dict.fromkeys((anchor, state)):
+            there = {each.claim for each in rest.estate.movable}
+            going = [each for each in base.movable if each.claim not in there]
+            at_once = confirmed(base, going, cost, rest.estate.moved).estate
+            if at_once.price < state.price:
+                anchor, state = base, at_once
+                break
+        else:
+            break
+        rest = at_rest(state, cost)
+    return state, evolve(rest, lower_bound=first.lower_bound)
 
 
-def _price(nodes: Iterable[NewNode]) -> UsdPerHour:
-    return total(node.option.usd_per_hour or FREE for node in nodes)
+def _is_young(node: MovableNode, cost: MoveCost) -> bool:
+    return node.age_seconds is not None and node.age_seconds < cost.node_life_seconds
+
+
+def _why(node: MovableNode, rest: Rest, cost: MoveCost) -> NotWorthVacating:
+    if node.claim in rest.objections:
+        return rest.objections[node.claim]
+    elsewhere = rest.alone.get(node.claim)
+    return SavesTooLittle(node.usd_per_hour - (elsewhere or FREE), Exchange((node,), ()).least_saving(cost))
+
+
+def _move(exchange: Exchange, state: Estate) -> Move:
+    own = {pod.key for node in exchange.going for pod in node.pods}
+    on_new = {pod.key for node in exchange.coming for pod in node.pods}
+    new_nodes = tuple(
+        evolve(state.bought[each.claim], pods=tuple(sorted((pod.key for pod in each.pods), key=by_name)))
+        for each in exchange.coming
+    )
+    placed = tuple(Placement(pod, *state.moved[pod]) for pod in sorted(own - on_new, key=by_name))
+    order = sorted(exchange.going, key=lambda each: (-each.usd_per_hour.micros / (len(each.pods) or 1), each.claim))
+    return Move(tuple(each.claim for each in order), new_nodes, placed, exchange.saving)
