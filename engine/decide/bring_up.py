@@ -34,6 +34,7 @@ class BringUp:
     ``counts_as_promised``: pods may be planned for what the claim promises, whatever there is by now. ``is_offered``:
     pods may be planned for it at all. ``trouble`` is what a person should know of a machine that is late or less than
     it was bought as. ``is_settling``: it came up just now, and may waver without being any less expected.
+    ``is_doomed``: it has to leave, whatever it could still do; it is offered to nobody then.
     ``has_come`` and ``has_failed`` are true in the one pass that finds it out; a node that came, and
     is barred to its pods, has failed as a try, and stays. ``may_have_node``: none is shown, yet one was there lately.
     """
@@ -48,6 +49,7 @@ class BringUp:
     has_failed: bool = False
     lateness: str = ""
     may_have_node: bool = False
+    is_doomed: bool = False
 
     @property
     def is_initialized(self) -> bool:
@@ -56,6 +58,8 @@ class BringUp:
 
     @property
     def is_coming(self) -> bool:
+        if self.is_doomed:
+            return False
         return self.milestones.initialized_at is None and self.trouble is None and self.milestones.failed_at is None
 
     @property

@@ -49,20 +49,24 @@ def decide(snapshot: Snapshot, policy: Policy, catalog: Catalog, environment: En
     ceilings = Ceilings(fleet, gone, owed, policy, environment)
     budgets = budget_rules(fleet, policy, environment, snapshot)
     waiting, published = fleet.waiting_pods, snapshot.document
-    mounting = seen.volumes.mounting(waiting)
+    # Those that lose their node now look for a place beside those that wait; nothing is told to them before they do.
+    asked, told_of = (*waiting, *seen.displaced), {pod.key for pod in waiting}
+    mounting = seen.volumes.mounting(asked)
 
     def draft(closed: Closed) -> Plan:
         def solved(pods: tuple[Pod, ...]) -> Solution:
             return answered(problem_of(seen, pods, rules, ceilings, closed))
 
-        problem = problem_of(seen, waiting, rules, ceilings, closed)
+        problem = problem_of(seen, asked, rules, ceilings, closed)
         solution = told_of_relaxing(answered(problem), problem)
-        movable = moving(fleet, brought, waiting, solution, solved)
+        movable = moving(fleet, brought, asked, solution, solved)
         spares, whole = spares_by_claim(solution), solution
         solution = without_spares(whole)
         known = machines(brought, gone, solution.placements, movable, policy, snapshot, spares)
         cap = environment.caps.removals
-        leaving = departures(fleet, lost, brought, known, cap, budgets, snapshot, blocked=closed.remove)
+        leaving = departures(
+            fleet, lost, brought, known, cap, budgets, snapshot, blocked=closed.remove, doom=seen.doomed
+        )
         new = launches(solution.new_nodes, fleet, snapshot, policy, environment)
         answers = without_held(solution, new.held, problem, policy, environment)
         document, foundation_changes = _document(fleet, leaving.removals, new, snapshot, policy, environment)
@@ -77,9 +81,14 @@ def decide(snapshot: Snapshot, policy: Policy, catalog: Catalog, environment: En
             launches=new.launches,
             removals=leaving.removals,
             kept=leaving.kept,
-            placements=tuple(sorted(solution.placements, key=lambda each: each.pod)),
+            placements=tuple(
+                sorted((each for each in solution.placements if each.pod in told_of), key=lambda each: each.pod)
+            ),
             unplaced=tuple(
-                sorted((*rules.told(answers.unplaced, waiting), *mounting.refused), key=lambda each: each.pod)
+                sorted(
+                    (e for e in (*rules.told(answers.unplaced, asked), *mounting.refused) if e.pod in told_of),
+                    key=lambda each: each.pod,
+                )
             ),
             base_shortfalls=tuple(sorted(answers.base_shortfalls, key=lambda each: each.node_pool)),
             limits=tuple(sorted(answers.limits, key=_limit_order)),

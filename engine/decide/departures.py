@@ -7,9 +7,9 @@ from collections.abc import Iterable, Mapping
 from attrs import evolve, frozen
 
 from engine.decide.bring_up import BringUp, bring_ups
-from engine.decide.failures import failures
 from engine.decide.fleet import Fleet, Sighting, match
 from engine.decide.held_nodes import as_if_open
+from engine.decide.involuntary import NOBODY, Doomed, doomed, involuntary, with_signs
 from engine.decide.losses import losses
 from engine.decide.moving import Moving
 from engine.decide.pools import held
@@ -81,30 +81,30 @@ def departures(
     snapshot: Snapshot,
     *,
     blocked: GuardrailBlocks | None = None,
+    doom: Doomed = NOBODY,
 ) -> Departures:
-    """What failed goes first, under the cap; then each reason is asked, and base capacity, rules and budgets too.
+    """What goes by nobody's choice is first; then each reason is asked, and base capacity, rules and budgets too.
 
     ``blocked``: nothing goes by choice, and why.
     """
     now = snapshot.taken_at
-    failed = failures((brought[each.claim.name] for each in known if each.held is None), cap=cap, released=len(lost))
-    failing = {removal.record.claim for removal in failed.removals} | failed.stays.keys()
-    found = empties((machine for machine in known if machine.claim.name not in failing), now)
-    standings = _standings(fleet, lost, known)
+    forced = involuntary(doom, brought, known, fleet, lost, cap=cap)
+    found = empties((machine for machine in known if machine.claim.name not in forced.claims), now)
+    standings = _standings(fleet, lost, known, doom)
     choice = choose(
         found.candidates,
         standings,
         cap=cap,
-        marked=failed.count(RemovalPhase.MARK),
-        released=len(lost) + failed.count(RemovalPhase.RELEASE),
+        marked=forced.count(RemovalPhase.MARK),
+        released=len(lost) + forced.count(RemovalPhase.RELEASE),
         now=now,
         rules=rules,
     )
     if blocked is not None:
         held_back = {removal.record.claim: blocked for removal in choice.removals}
         choice = evolve(choice, removals=(), stays={**choice.stays, **held_back})
-    stays = {**found.stays, **choice.stays, **failed.stays}
-    removals = (*lost, *failed.removals, *choice.removals)
+    stays = {**found.stays, **choice.stays, **forced.stays}
+    removals = (*lost, *forced.removals, *choice.removals)
     going = {removal.record.claim for removal in removals}
     kept = (
         _kept(sighting, stays.get(sighting.claim.name) or PoolUnknown(node_pool=sighting.claim.node_pool))
@@ -119,10 +119,11 @@ def standings_of(snapshot: Snapshot, policy: Policy) -> Mapping[str, PoolStandin
     """How each pool of the policy that has machines stands, as the next pass would count it."""
     seen = as_if_open(snapshot)
     fleet = match(seen)
-    lost = losses(fleet, seen)
+    lost, brought = losses(fleet, seen), bring_ups(fleet, policy, seen)
     gone = tuple(removal.record.claim for removal in lost)
-    known = machines(bring_ups(fleet, policy, seen), gone, (), Moving(), policy, seen)
-    return _standings(fleet, lost, known)
+    known = machines(brought, gone, (), Moving(), policy, seen)
+    signs = with_signs(seen.ledger, fleet, brought, seen)
+    return _standings(fleet, lost, known, doomed(fleet, brought, gone, signs, policy, seen))
 
 
 def _machine(
@@ -155,12 +156,14 @@ def _known_twice(sighting: Sighting) -> SeveralNodes | None:
     return SeveralNodes(nodes=tuple(sorted(node.name for node in (sighting.node, *sighting.other_nodes))))
 
 
-def _standings(fleet: Fleet, lost: Iterable[Removal], known: Iterable[Machine]) -> Mapping[str, PoolStanding]:
+def _standings(
+    fleet: Fleet, lost: Iterable[Removal], known: Iterable[Machine], doom: Doomed
+) -> Mapping[str, PoolStanding]:
     """How each pool stands, as budgets count it.
 
-    Machines that left before and may still run, and those that are lost, are out; a launch that was refused never was
-    in, nor was a machine that failed before it had a node. A node that came up only now counts as out until it is
-    initialized, as one does that fell ill: from outside the two look alike.
+    Machines that have to go are out, marked or not; so are those that left before and may still run, and those that are
+    lost. A launch that was refused never was in, nor was a machine that failed before it had a node. A node that came
+    up only now counts as out until it is initialized, as one does that fell ill: from outside the two look alike.
     """
     base: dict[str, int] = {}
     out: dict[str, int] = {}
@@ -176,7 +179,8 @@ def _standings(fleet: Fleet, lost: Iterable[Removal], known: Iterable[Machine]) 
         if machine.node is not None:
             add(base, machine.pool.name)
             add(gpus, machine.pool.name, gpu_count(machine.claim.capacity))
-            add(serving if machine.serves else out, machine.pool.name)
+            is_serving = machine.serves and machine.claim.name not in doom.causes
+            add(serving if is_serving else out, machine.pool.name)
     left_before = [leaving.record for leaving in fleet.leaving if leaving.may_run]
     for record in (*left_before, *(removal.record for removal in lost)):
         had_no_node = record.reason is DisruptionReason.NOT_INITIALIZED and record.node is None

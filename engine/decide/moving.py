@@ -47,7 +47,7 @@ def moving(
     accepted: tuple[Pod, ...] = ()
     for sighting in fleet.sightings:
         leaving = _leaving(sighting)
-        if not leaving:
+        if not leaving or brought[sighting.claim.name].is_doomed:
             continue
         asked = (*accepted, *leaving)
         answer = solve((*waiting, *asked))

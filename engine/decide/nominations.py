@@ -59,12 +59,14 @@ def _makes_room(pod: Pod, node: ExistingNode, promised: Resources, fleet: Fleet)
 
 
 def nominations(placements: Iterable[Placement], waiting: Iterable[Pod]) -> tuple[Nomination, ...]:
-    """Each pod that is placed on a machine of ours whose node is there, and not nominated to it yet; in pod order."""
+    """Each waiting pod that is placed on a machine of ours whose node is there, and not nominated to it yet; in pod
+    order."""
     nominated = {pod.key: pod.nominated_node_name for pod in waiting}
     told = (
         Nomination(pod=each.pod, node=each.node)
         for each in placements
-        if each.claim is not None and each.node is not None and nominated.get(each.pod) != each.node
+        if each.claim is not None and each.node is not None
+        if each.pod in nominated and nominated[each.pod] != each.node
     )
     return tuple(sorted(told, key=lambda each: each.pod))
 

@@ -24,13 +24,13 @@ from engine.scheduling.problem import PoolState, Replacing
 
 def standing_nodes(fleet: Fleet, lost: Iterable[str], brought: Mapping[str, BringUp]) -> Mapping[str, int]:
     """How many claims each pool keeps; a node that is marked is on its way out and no base capacity any more, nor is a
-    machine that failed."""
+    machine that failed or has to go."""
     gone = frozenset(lost)
     return Counter(
         sighting.claim.node_pool
         for sighting in fleet.sightings
         if sighting.claim.name not in gone
-        and not brought[sighting.claim.name].is_failed
+        and not (brought[sighting.claim.name].is_failed or brought[sighting.claim.name].is_doomed)
         and not (sighting.node is not None and sighting.node.is_marked)
     )
 

@@ -16,6 +16,7 @@ from engine.decide.guarding import Closed
 from engine.decide.headroom import spare_pods, wants_headroom
 from engine.decide.held_nodes import as_if_open
 from engine.decide.holding import owed_with
+from engine.decide.involuntary import Doomed, displaced, doomed, with_signs, without_offers_of
 from engine.decide.losses import lessons, losses, under_way
 from engine.decide.nominations import reservations
 from engine.decide.options import Market
@@ -36,7 +37,11 @@ from engine.scheduling.topology.neighbourhood import StandingNode
 
 @frozen(eq=False)
 class Seen:
-    """``owed`` is what pools may replace, this pass's losses included; ``snapshot`` has its held nodes open."""
+    """``owed`` is what pools may replace, this pass's losses included; ``snapshot`` has its held nodes open.
+
+    ``doomed`` are the machines that have to go by nobody's choice, ``displaced`` the pods that they leave without a
+    place.
+    """
 
     fleet: Fleet
     brought: Mapping[str, BringUp]
@@ -49,6 +54,8 @@ class Seen:
     catalog: Catalog
     environment: Environment
     volumes: Volumes
+    doomed: Doomed
+    displaced: tuple[Pod, ...]
 
 
 def see(snapshot: Snapshot, policy: Policy, catalog: Catalog, environment: Environment) -> Seen:
@@ -60,8 +67,12 @@ def see(snapshot: Snapshot, policy: Policy, catalog: Catalog, environment: Envir
     gone = tuple(removal.record.claim for removal in lost)
     learned = lessons(fleet, lost, brought, snapshot)
     learned = with_label_doubts(learned, brought.values(), policy, catalog, snapshot.taken_at)
+    learned = with_signs(learned, fleet, brought, snapshot)
+    doom = doomed(fleet, brought, gone, learned, policy, snapshot)
+    brought = without_offers_of(doom, brought)
     owed = owed_with(learned.owed, lost, snapshot.taken_at)
-    return Seen(fleet, brought, lost, gone, learned, owed, snapshot, policy, catalog, environment, Volumes(snapshot))
+    volumes, moved = Volumes(snapshot), displaced(fleet, doom.causes)
+    return Seen(fleet, brought, lost, gone, learned, owed, snapshot, policy, catalog, environment, volumes, doom, moved)
 
 
 def market_of(seen: Seen) -> Market:

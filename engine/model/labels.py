@@ -113,6 +113,7 @@ EXPECTED_LABELS = "nodewright.dev/expected-labels"
 MAX_GPU_WASTE = "nodewright.dev/max-gpu-waste"
 HEADROOM = "nodewright.dev/headroom"
 NODE_COST = "nodewright.dev/node-cost"
+ON_REBALANCE = "nodewright.dev/on-rebalance"
 # On a NodePool, or on an environment's Lease in the cluster: the value says why.
 PAUSED = "nodewright.dev/paused"
 # On a PriorityClass: "false" keeps its pods from starting nodes.

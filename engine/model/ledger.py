@@ -7,6 +7,7 @@ from datetime import datetime
 
 from attrs import field, frozen
 
+from engine.model.interruption import Interruption
 from engine.model.money import UsdPerHour
 from engine.model.outcome import ClaimOutcome
 from engine.model.quantity import Resources
@@ -72,6 +73,17 @@ class Owed:
 
 
 @frozen
+class Illness:
+    """One condition of a node that says that it is not well: ``since`` when, ``well_since`` None while it says so.
+
+    A condition that is well again keeps its clock until it has been so for a while: a reason that flaps resets nothing.
+    """
+
+    since: datetime
+    well_since: datetime | None = None
+
+
+@frozen
 class Disruption:
     """A removal by choice: ``begun_at`` its mark, ``acted_at`` the last pass that did anything for it."""
 
@@ -95,6 +107,9 @@ class Ledger:
     opening of a window: all removals by choice of the last eight days, and complete from ``counted_since`` on; None is
     unknown.
 
+    ``interruptions`` by claim name: what AWS said of a machine that it takes away, the message itself gone by now.
+    ``illnesses`` by claim name and the condition's type.
+
     ``owed`` by pool name. ``outcomes`` are the last pass's that still need an answer: launches that were refused or
     failed.
     ``settled_version`` is the newest document that converge reported settled: its removal records are done with.
@@ -113,3 +128,5 @@ class Ledger:
     counted_since: datetime | None = None
     label_doubts: Mapping[str, datetime] = field(factory=dict)
     unavailable_groups: Mapping[str, Unavailable] = field(factory=dict)
+    interruptions: Mapping[str, Interruption] = field(factory=dict)
+    illnesses: Mapping[str, Mapping[str, Illness]] = field(factory=dict)

@@ -13,7 +13,6 @@ from engine.model import labels
 from engine.model.constraint import Taint
 from engine.model.quantity import Resources
 
-
 # The kubelet's own, and those of EKS's node monitoring agent.
 READY = "Ready"
 HEALTH_CONDITIONS = (

@@ -71,6 +71,13 @@ class Spare:
     in_each_zone: bool = False
 
 
+class OnRebalance(str, Enum):
+    """What becomes of a spot machine that EC2 says is more likely to be taken than others."""
+
+    REPLACE = "replace"
+    IGNORE = "ignore"
+
+
 @frozen
 class NodePool:
     """A Karpenter NodePool. ``limits`` may name any resource and ``nodes``; NOTHING is no limit.
@@ -90,6 +97,7 @@ class NodePool:
     ``expected_labels`` come to its nodes by themselves once they are up, beside those that the catalog foretells; a
     value of None: that key does not come, whatever the catalog says. ``max_gpu_waste`` is the share of a new node's
     GPUs, 0 to 1, that may be of no use to the pods it is for; None is any. ``headroom`` in the order of resources.
+    ``on_rebalance`` is our annotation.
     """
 
     name: str
@@ -120,6 +128,7 @@ class NodePool:
     expected_labels: Mapping[str, str | None] = field(factory=dict)
     max_gpu_waste: Decimal | None = None
     headroom: tuple[Spare, ...] = ()
+    on_rebalance: OnRebalance = OnRebalance.IGNORE
     field_positions: Mapping[str, Position] = field(factory=dict, eq=False, repr=False)
 
     def position_of(self, part: str) -> Position:

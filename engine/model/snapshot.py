@@ -10,6 +10,7 @@ from attrs import field, frozen
 
 from engine.model.blocked_eviction import BlockedEviction, blocked_evictions
 from engine.model.document import DesiredDocument
+from engine.model.interruption import Interruption
 from engine.model.ledger import Ledger
 from engine.model.node import Instance, Node
 from engine.model.pod import DaemonSet, Pod, PodKey
@@ -82,7 +83,8 @@ class Snapshot:
 
     ``workload`` are the cluster's further facts. ``busy_stacks`` are Pulumi stacks of this environment with an update
     under way: nothing new goes to those. ``paused`` says why the environment is paused from within the cluster; empty
-    is not paused.
+    is not paused. ``interruptions`` are AWS's messages that are still in their queue, in no order: about machines of
+    ours, or of others.
     """
 
     environment: str
@@ -98,6 +100,7 @@ class Snapshot:
     karpenter: KarpenterFacts = KarpenterFacts()
     busy_stacks: tuple[str, ...] = ()
     paused: str = ""
+    interruptions: tuple[Interruption, ...] = ()
 
     @cached_property
     def waiting_pods(self) -> tuple[Pod, ...]:

@@ -199,6 +199,19 @@ class NoOtherPlace:
 # Why a node that may be vacated for a saving is not.
 NotWorthVacating = SavesTooLittle | RepaidTooLate | TooYoung | NoOtherPlace
 
+
+@frozen
+class TooManyUnhealthy:
+    """The node has been unhealthy for too long, by ``condition``, and so are more of its pool than may be by chance:
+    ``unhealthy`` of ``nodes`` are, and above ``limit`` it is taken for a fault of what watches them."""
+
+    code: ClassVar[str] = "too-many-unhealthy"
+    condition: str
+    unhealthy: int
+    nodes: int
+    limit: int
+
+
 StayReason = (
     BelowConsolidateAfter
     | InUse
@@ -218,4 +231,5 @@ StayReason = (
     | GuardrailBlocks
     | RuleKeeps
     | OutsideWindow
+    | TooManyUnhealthy
 )

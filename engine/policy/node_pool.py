@@ -25,7 +25,12 @@ from engine.policy.fields import is_label_key
 from engine.policy.findings import ObjectFindings, did_you_mean
 from engine.policy.located import Located, Path, text_at
 from engine.policy.min_values_annotation import read_min_values_best_effort
-from engine.policy.node_pool_annotations import BRING_UP_ANNOTATIONS, read_bring_up, read_open_reservations
+from engine.policy.node_pool_annotations import (
+    BRING_UP_ANNOTATIONS,
+    read_bring_up,
+    read_on_rebalance,
+    read_open_reservations,
+)
 from engine.policy.node_pool_schema import NodeClassRefPart, NodePoolPart, NodePoolSpecPart, TaintPart
 from engine.policy.pool_spellings import NOT_KARPENTERS, modernise_node_pool
 from engine.policy.pre_pull_annotation import read_pre_pull
@@ -84,6 +89,7 @@ def read_node_pool(findings: ObjectFindings, version: str, environment: Environm
         replicas=spec.replicas,
         pre_pull=read_pre_pull(part.metadata.annotations, findings),
         open_reservations=read_open_reservations(part.metadata.annotations, findings),
+        on_rebalance=read_on_rebalance(part.metadata.annotations, findings),
         min_nodes=_min_nodes(part.metadata.annotations, findings),
         open_to_all_pods=_open_to_all_pods(part.metadata.annotations, findings),
         min_values_best_effort=read_min_values_best_effort(part.metadata.annotations, findings),

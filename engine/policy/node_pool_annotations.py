@@ -1,5 +1,5 @@
 """Our own annotations on a NodePool: how long its machines may take to come up, whether it is paused, and what it does
-with open reservations."""
+with open reservations, and with machines that EC2 may soon take."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from attrs import frozen
 
 from engine.model import labels
 from engine.model.duration import DurationError, format_duration, parse_duration
+from engine.model.policy import OnRebalance
 from engine.model.reservation import OpenReservations
 from engine.policy.findings import ObjectFindings
 from engine.policy.located import Path
@@ -21,7 +22,7 @@ _DEFAULTS = {
     labels.INITIALIZATION_DEADLINE: timedelta(minutes=30),
     labels.ACCELERATOR_GRACE: timedelta(minutes=5),
 }
-BRING_UP_ANNOTATIONS = (*_DEFAULTS, labels.PAUSED, labels.OPEN_RESERVATIONS)
+BRING_UP_ANNOTATIONS = (*_DEFAULTS, labels.PAUSED, labels.OPEN_RESERVATIONS, labels.ON_REBALANCE)
 _LONGEST = timedelta(hours=24)
 
 
@@ -92,3 +93,13 @@ def read_open_reservations(annotations: Mapping[str, str], findings: ObjectFindi
         )
         findings.error((*_ANNOTATIONS, labels.OPEN_RESERVATIONS), "bad-annotation", message, 'write "use" or "leave"')
     return known.get(text, OpenReservations.LEAVE)
+
+
+def read_on_rebalance(annotations: Mapping[str, str], findings: ObjectFindings) -> OnRebalance:
+    """Whether machines leave on EC2's mere recommendation; not so where nothing is written, as with Karpenter."""
+    text = annotations.get(labels.ON_REBALANCE, OnRebalance.IGNORE.value)
+    known = {each.value: each for each in OnRebalance}
+    if text not in known:
+        message = f"{labels.ON_REBALANCE} is {text[:40]!r}; it says what becomes of a machine that EC2 may soon take"
+        findings.error((*_ANNOTATIONS, labels.ON_REBALANCE), "bad-annotation", message, 'write "replace" or "ignore"')
+    return known.get(text, OnRebalance.IGNORE)

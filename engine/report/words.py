@@ -61,6 +61,7 @@ from engine.model.stay import (
     RuleKeeps,
     SeveralNodes,
     StayReason,
+    TooManyUnhealthy,
 )
 from engine.model.volume_refusal import VolumeNotReady
 from engine.report.ceiling_words import ceiling_reached_words
@@ -187,8 +188,8 @@ def stay_words(reason: StayReason, now: datetime) -> str:
             return (
                 f"runs {counted(pods, 'pod')}{coming}" if pods else f"needed by {counted(planned, 'pod')} of this plan"
             )
-        case BudgetExhausted():
-            return _budget_exhausted(reason)
+        case BudgetExhausted() | TooManyUnhealthy():
+            return _too_many(reason)
         case BaseCapacity() | KeepsHeadroom():
             return _wanted_idle(reason)
         case DoNotDisrupt(pod=pod):
@@ -205,7 +206,11 @@ def stay_words(reason: StayReason, now: datetime) -> str:
             return _held_words(reason, now)
 
 
-def _budget_exhausted(reason: BudgetExhausted) -> str:
+def _too_many(reason: BudgetExhausted | TooManyUnhealthy) -> str:
+    """Why a machine stays since others of its pool are out, or are no better off."""
+    if isinstance(reason, TooManyUnhealthy):
+        among = f"{reason.unhealthy} of its pool's {counted(reason.nodes, 'node')} are unhealthy"
+        return f"{reason.condition}, but {among}, more than {reason.limit}: look first at what watches them"
     if reason.error:
         return f"could go, but budget {reason.budget} cannot be evaluated, and lets none go: {reason.error}"
     return f"could go, but budget {reason.budget} is used up ({reason.used} of {reason.allowed})"

@@ -63,6 +63,7 @@ from engine.model.stay import (
     RuleKeeps,
     SeveralNodes,
     StayReason,
+    TooManyUnhealthy,
 )
 from engine.model.volume_refusal import VolumeNotReady
 from engine.report.tables import examples, zones_in_short
@@ -304,6 +305,11 @@ STAYS: list[tuple[StayReason, str]] = [
     (Degraded(GPU, 7, 8), "degraded: 7 of 8 nvidia.com/gpu"),
     (PoolPaused("driver roll-back"), "the pool is paused: driver roll-back"),
     (KarpenterOwnsPool("gpu"), "a live Karpenter has the NodePool gpu, or the machine itself"),
+    (
+        TooManyUnhealthy("Ready Unknown for longer than 30m", 3, 4, 1),
+        "Ready Unknown for longer than 30m, but 3 of its pool's 4 nodes are unhealthy, more than 1: look first at what "
+        "watches them",
+    ),
     (RemovalCap(10), "could go, but the environment's cap of 10 removals in one pass is reached"),
     (
         GuardrailBlocks("night", "no removals at night"),
