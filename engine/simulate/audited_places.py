@@ -27,7 +27,7 @@ def pods_without_place(world: World, plan: Plan) -> Iterator[str]:
         for removal in plan.removals
         if _is_promised_a_place(removal)
         for key in removal.pods
-        if (pod := world.cluster.pod(key)) is not None and pod.node_name is not None
+        if (pod := world.cluster.pod(key)) is not None and pod.node_name is not None and not pod.is_daemon
     ]
     if not asked:
         return

@@ -92,12 +92,17 @@ class Auditor:
         caps = self._environment.caps
         if len(plan.launches) > caps.launches:
             yield f"{len(plan.launches)} launches in one pass, and {caps.launches} may be"
-        marks = sum(each.phase is RemovalPhase.MARK for each in plan.removals)
+        # A node that is marked already is only emptied further.
+        marks = sum(each.phase is RemovalPhase.MARK and not self._is_marked(each.record.node) for each in plan.removals)
         if marks > caps.removals:
             yield f"{marks} marks in one pass, and {caps.removals} may be"
         added = sum(launch.claim.usd_per_hour.micros for launch in plan.launches)
         if added > caps.added_usd_per_hour.micros:
             yield f"launches of {added / 1e6:.2f} $/h in one pass, and {caps.added_usd_per_hour} may be"
+
+    def _is_marked(self, name: str | None) -> bool:
+        node = self._world.cluster.node(name or "")
+        return node is not None and node.is_marked
 
     def _released_with_pods(self, plan: Plan) -> Iterator[str]:
         nodes = self._world.nodes_by_claim()

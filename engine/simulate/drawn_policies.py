@@ -72,7 +72,7 @@ def _pool(chance: Random, name: str) -> dict[str, Any]:
     if chance.random() < 0.2:
         annotations["nodewright.dev/min-nodes"] = str(chance.randint(1, 2))
     if chance.random() < 0.2:
-        annotations["nodewright.dev/headroom"] = "1"
+        annotations["nodewright.dev/headroom"] = "nvidia.com/gpu=1"
     capacity = chance.choice((["on-demand"], ["spot", "on-demand"], ["spot"]))
     template: dict[str, Any] = {
         "nodeClassRef": {"group": "karpenter.k8s.aws", "kind": "EC2NodeClass", "name": "drawn"},

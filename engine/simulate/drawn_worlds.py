@@ -24,6 +24,7 @@ from engine.simulate.simulation import Pace, Simulation
 from engine.simulate.tasks import Stay, Task
 from engine.simulate.world import World
 
+REGION = "us-east-1"
 ZONES = {"us-east-1b": "use1-az1", "us-east-1c": "use1-az2", "us-east-1d": "use1-az4"}
 _BEGIN = datetime(2026, 11, 30, tzinfo=UTC)
 _PACE = Pace(urgent=timedelta(seconds=10), calm=timedelta(minutes=2), quiet=timedelta(minutes=20))
@@ -59,7 +60,7 @@ def draw(seed: int, hours: int, catalog: Catalog) -> DrawnWorld:
     chance = Random(seed)
     environment = Environment(
         name="drawn",
-        region="us-east-1",
+        region=REGION,
         cluster=Cluster("drawn", "https://127.0.0.1:6443", "dGVzdA==", "10.100.0.0/16"),
         network=Network(NetworkMode.OWNED, ZONES),
         caps=Caps(

@@ -1,0 +1,139 @@
+"""A simulated world does what a real one would."""
+
+from __future__ import annotations
+
+from attrs import evolve
+
+from engine.model.node import InstanceState
+from engine.model.pod import PodPhase
+from engine.model.quantity import NVIDIA_GPU
+from engine.model.workload import ObjectKey, PodDisruptionBudget
+from engine.simulate.conditions import FaultKind, PlannedFault, Shortage
+from engine.simulate.record import Run
+from engine.simulate.tasks import Stay
+from engine.simulate.world import World
+from tests.builders import NOON, minutes
+from tests.simulate.worlds import gpu_pool, hours, key, policy, simulation, task, world
+
+
+def played(of: World, length: float = 1, **more: object) -> Run:
+    """Hours."""
+    return simulation(of, **more).run(hours(length))  # type: ignore[arg-type]
+
+
+def test_a_pod_waits_for_its_machine_to_boot_register_and_show_its_gpu() -> None:
+    run = played(world(task()))
+    # 30 s to run, 30 s to register, 10 s until it is ready, 20 s more until its GPU is there.
+    assert run.waits.first == (90.0,)
+    assert dict(run.launches) == {"g5.xlarge": 1}
+    assert run.violations == ()
+
+
+def test_a_node_has_no_gpu_until_its_plugin_is_there_and_is_tainted_until_it_is_ready() -> None:
+    of = world(task())
+    simulation(of).run(minutes(1) + minutes(1 / 60))
+    (node,) = of.cluster.nodes
+    assert (node.ready, NVIDIA_GPU in node.allocatable) == (False, False)
+    assert [taint.key for taint in node.taints] == ["node.kubernetes.io/not-ready"]
+    of.advance(NOON + minutes(1) + minutes(11 / 60))
+    (node,) = of.cluster.nodes
+    assert (node.ready, node.taints, NVIDIA_GPU in node.allocatable) == (True, (), False)
+    of.advance(NOON + minutes(2))
+    assert of.cluster.nodes[0].allocatable.amount(NVIDIA_GPU) == 1
+
+
+def test_a_late_device_plugin_keeps_pods_waiting() -> None:
+    late = PlannedFault(NOON, FaultKind.PLUGIN_LATE, minutes(5))
+    assert played(world(task(), faults=[late])).waits.first == (390.0,)
+
+
+def test_a_job_ends_once_it_has_run_for_its_time_and_its_machine_goes_when_policy_says() -> None:
+    of = world(task(lasts=10))
+    run = played(of, 2)
+    assert (run.jobs_done, dict(run.removals), of.ec2.alive(), of.cluster.pods) == (1, {"Empty": 1}, [], ())
+    # 90 s until it is bound, 30 s until it runs, 10 minutes of work, 5 of consolidateAfter, and passes a minute apart.
+    assert 17 / 60 <= run.usd <= 20 / 60
+
+
+def test_a_replica_leaves_when_its_time_is_up_whether_it_ran_or_not() -> None:
+    storm = Shortage(NOON, NOON + hours(5))
+    run = played(world(task(lasts=10, stay=Stay.REPLICA), shortages=[storm]))
+    assert (run.waits.still, run.waits.first, run.jobs_done) == ((), (), 0)
+
+
+def test_a_shortage_refuses_and_is_planned_around() -> None:
+    storm = Shortage(NOON, NOON + hours(5), types="g5.xlarge")
+    run = played(world(task(), shortages=[storm]))
+    assert dict(run.refused) == {"InsufficientInstanceCapacity": 3}
+    assert dict(run.launches) == {"g5.2xlarge": 1}
+
+
+def test_a_quota_of_vcpus_counts_what_runs() -> None:
+    quotas = {"Running On-Demand G and VT instances": 4, "Running On-Demand P instances": 0}
+    run = played(world(task("one"), task("two", after=10), quotas=quotas))
+    assert (dict(run.launches), set(run.refused)) == ({"g5.xlarge": 1}, {"VcpuLimitExceeded"})
+    assert len(run.waits.still) == 1
+
+
+def test_a_pod_of_a_lost_machine_comes_again_and_the_machine_is_replaced() -> None:
+    lost = PlannedFault(NOON + minutes(10), FaultKind.INSTANCE_LOST)
+    of = world(task(), faults=[lost])
+    run = played(of)
+    assert (run.lost_pods, dict(run.removals), dict(run.launches)) == (1, {"Lost": 1}, {"g5.xlarge": 2})
+    (pod,) = of.cluster.pods
+    assert (pod.key, pod.phase) == (key("one-r1"), PodPhase.RUNNING)
+    assert len(run.waits.again) == 1
+
+
+def test_work_of_a_job_that_was_stopped_is_lost() -> None:
+    lost = PlannedFault(NOON + minutes(12), FaultKind.INSTANCE_LOST)
+    run = played(world(task(lasts=60), faults=[lost]), 3)
+    # It ran from two minutes after NOON on.
+    assert (run.work_lost, run.jobs_done) == (minutes(10), 1)
+
+
+def test_a_bare_pod_does_not_come_again() -> None:
+    lost = PlannedFault(NOON + minutes(10), FaultKind.INSTANCE_LOST)
+    begin = simulation(begun := world(task(owner=None)))
+    begin.run(minutes(5))
+    of = world(start=evolve(begun.snapshot(), taken_at=NOON), faults=[lost])
+    played(of)
+    assert of.cluster.pods == ()
+
+
+def test_a_budget_of_pods_refuses_an_eviction() -> None:
+    budget = PodDisruptionBudget(ObjectKey("default", "kept"), (), min_available="1")
+    of = world(task("one"), budgets=(budget,))
+    played(of)
+    ((answer, pod),) = of.cluster.evict([key("one")])
+    assert (answer.status.value, pod) == ("refused-by-pdb", None)
+    assert of.cluster.pod(key("one")) is not None
+
+
+def test_a_machine_that_is_not_spot_is_never_taken_back() -> None:
+    taken = PlannedFault(NOON + minutes(10), FaultKind.INTERRUPTED)
+    run = played(world(task(), faults=[taken]))
+    assert run.lost_pods == 0
+
+
+def test_a_recorded_world_goes_on_where_it_was() -> None:
+    begun = world(task())
+    simulation(begun).run(minutes(30))
+    recorded = begun.snapshot()
+    of = world(start=recorded)
+    run = simulation(of).run(hours(3))
+    assert (run.launches, run.removals, run.violations) == ({}, {}, ())
+    assert [each.state for each in of.ec2.instances()] == [InstanceState.RUNNING]
+    assert run.usd == 3.0
+
+
+def test_the_same_world_is_played_the_same_way_twice() -> None:
+    tasks = [task(f"pod-{number}", after=number, lasts=20) for number in range(6)]
+    faults = [PlannedFault(NOON + minutes(9), FaultKind.INSTANCE_LOST, pick=0.4)]
+    assert played(world(*tasks, faults=faults)) == played(world(*tasks, faults=faults))
+
+
+def test_passes_are_few_where_nothing_happens() -> None:
+    run = played(world(task(), of=policy(gpu_pool(after=None))), 24, policies=policy(gpu_pool(after=None)))
+    # One each ten minutes, and a few while the machine comes.
+    assert run.passes < 24 * 6 + 25
