@@ -19,6 +19,7 @@ from engine.cli import (
     plan,
     sandbox,
     schema,
+    simulate,
     snapshot,
     status,
     top,
@@ -61,6 +62,7 @@ app.command("status")(status.status)
 app.command("top")(top.top)
 app.command("destroy")(destroy.destroy)
 app.command("snapshot")(snapshot.snapshot)
+app.command("simulate")(simulate.simulate)
 app.command("env")(env.env)
 app.command("schema")(schema.schema)
 app.command("calendar")(calendar.calendar)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from random import Random
 
@@ -79,15 +79,15 @@ def draw(seed: int, hours: int, catalog: Catalog) -> DrawnWorld:
         conditions=Conditions(
             seed=seed,
             latencies=Latencies(plugin=Spread.seconds(5, chance.choice((30, 240))), recreate=Spread.seconds(1, 20)),
-            shortages=_shortages(chance, hours),
+            shortages=drawn_shortages(seed, _BEGIN, hours, tuple(ZONES)),
             vcpu_quotas={"Running On-Demand G and VT instances": 128} if chance.random() < 0.2 else {},
-            faults=_faults(chance, hours),
+            faults=drawn_faults(seed, _BEGIN, hours),
             scoring=chance.choice(tuple(Scoring)),
         ),
     )
 
 
-def play(drawn: DrawnWorld, watch: Callable[[Simulation], None] | None = None) -> Run:
+def play(drawn: DrawnWorld) -> Run:
     """The world's hours, and then passes until it is at rest; what never comes to rest is a violation."""
     world = drawn.world()
     simulation = Simulation(world, drawn.policy, drawn.catalog, drawn.environment, pace=_PACE)
@@ -134,28 +134,31 @@ def _pod(chance: Random, number: int) -> Pod:
     )
 
 
-def _shortages(chance: Random, hours: int) -> tuple[Shortage, ...]:
+def drawn_shortages(seed: int, begin: datetime, hours: int, zones: Sequence[str]) -> tuple[Shortage, ...]:
     """Storms: a family, a zone, spot as a whole, or everything."""
+    chance = Random(f"shortages {seed}")
     found = []
     for at in _moments(chance, hours, _STORM_HOURS):
-        begins = _BEGIN + at
+        begins = begin + at
         found.append(
             Shortage(
                 begins,
                 begins + timedelta(minutes=chance.choice((5, 60, 240))),
                 types=chance.choice(("", *FAMILIES)),
-                zone=chance.choice(("", *ZONES)),
+                zone=chance.choice(("", *zones)),
                 capacity_type=chance.choice(("", "spot")),
             )
         )
     return tuple(found)
 
 
-def _faults(chance: Random, hours: int) -> tuple[PlannedFault, ...]:
+def drawn_faults(seed: int, begin: datetime, hours: int) -> tuple[PlannedFault, ...]:
+    """Something goes wrong every few hours, of every kind that there is."""
+    chance = Random(f"faults {seed}")
     found: list[PlannedFault] = []
+    kinds = [each for each in FaultKind if each is not FaultKind.CLOCK_RIGHT]
     for at in _moments(chance, hours, _FAULT_HOURS):
-        kind = chance.choice([each for each in FaultKind if each is not FaultKind.CLOCK_RIGHT])
-        when = _BEGIN + at
+        kind, when = chance.choice(kinds), begin + at
         if kind is FaultKind.CLOCK_AHEAD:
             ahead = timedelta(minutes=chance.choice((-30, -2, 5, 90)))
             right = when + timedelta(minutes=chance.choice((1, 30)))

@@ -77,7 +77,7 @@ class Run:
     ``launches`` are by instance type, ``refused`` by EC2's code, ``removals`` (machines released) and ``evictions`` by
     reason; ``lost_pods`` are pods that a machine took with it. ``usd`` is what all machines cost together.
     ``work_lost`` is what jobs had done when they were stopped. ``kept`` counts, at the end, the first reasons of the
-    machines that stay.
+    machines that stay, and ``refusals`` those of pods that got nothing, each by the pool that came nearest.
     """
 
     name: str
@@ -100,6 +100,7 @@ class Run:
     budgets: tuple[BudgetSeen, ...] = ()
     limits: tuple[LimitSeen, ...] = ()
     kept: Mapping[str, int] = field(factory=dict)
+    refusals: Mapping[str, int] = field(factory=dict)
     violations: tuple[Violation, ...] = ()
 
     @property

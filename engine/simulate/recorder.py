@@ -36,6 +36,7 @@ class Recorder:
         self._budgets: dict[tuple[str, str], BudgetSeen] = {}
         self._limits: dict[tuple[str, ...], LimitSeen] = {}
         self._kept: Counter[str] = Counter()
+        self._refusals: Counter[str] = Counter()
 
     def note(self, plan: Plan, done: Done) -> None:
         """One pass, once it is applied."""
@@ -46,6 +47,7 @@ class Recorder:
         for use in plan.limits:
             self._note_limit(use)
         self._kept = Counter(kept.reason.code for kept in plan.kept)
+        self._refusals = Counter(each.refusals[0].refusal.code for each in plan.unplaced if each.refusals)
         if self._latest is None or self._world.now >= self._latest.at + self._apart:
             self._take_sample()
 
@@ -75,6 +77,7 @@ class Recorder:
             budgets=tuple(self._budgets[key] for key in sorted(self._budgets)),
             limits=tuple(self._limits[key] for key in sorted(self._limits)),
             kept=dict(sorted(self._kept.items())),
+            refusals=dict(sorted(self._refusals.items())),
             violations=violations,
         )
 
