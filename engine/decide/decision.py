@@ -7,7 +7,7 @@ from attrs import evolve
 from engine.decide.beyond_pools import BeyondPools
 from engine.decide.budgets_asked import budget_rules
 from engine.decide.ceilings import Ceilings
-from engine.decide.departures import departures, machines
+from engine.decide.departures import departures
 from engine.decide.fleet import Fleet
 from engine.decide.foundation import foundation, has_changed
 from engine.decide.guarding import Closed, guarded
@@ -16,21 +16,21 @@ from engine.decide.held_launches import without_held
 from engine.decide.holding import next_owed, owed_with
 from engine.decide.idle_reservations import idle_reservations
 from engine.decide.launches import Launches, launches
+from engine.decide.machines import machines
 from engine.decide.memory import next_ledger
-from engine.decide.moving import moving
 from engine.decide.nominations import binding_differences, next_planned, nominations
 from engine.decide.plan_hash import sealed
 from engine.decide.question import problem_of, see
+from engine.decide.replaceable import awaiting, replaced, replacing, with_savings
 from engine.decide.requirement_rules import RequirementRules
+from engine.disruption.drift import Drift
 from engine.model.catalog import Catalog
 from engine.model.document import DesiredDocument, Foundation, RemovalRecord, node_sets
 from engine.model.environment import Environment
 from engine.model.money import total
 from engine.model.plan import LimitUse, Plan, Removal, RemovalPhase
-from engine.model.pod import Pod
 from engine.model.policy import Policy
 from engine.model.snapshot import Snapshot
-from engine.scheduling.problem import Solution
 from engine.scheduling.relaxed import told_of_relaxing
 from engine.scheduling.within_waste import answered
 
@@ -48,26 +48,26 @@ def decide(snapshot: Snapshot, policy: Policy, catalog: Catalog, environment: En
     rules = RequirementRules(policy, catalog, environment, snapshot)
     ceilings = Ceilings(fleet, gone, owed, policy, environment)
     budgets = budget_rules(fleet, policy, environment, snapshot)
+    drift = Drift(policy, catalog, environment, snapshot)
     waiting, published = fleet.waiting_pods, snapshot.document
     # Those that lose their node now look for a place beside those that wait; nothing is told to them before they do.
     asked, told_of = (*waiting, *seen.displaced), {pod.key for pod in waiting}
     mounting = seen.volumes.mounting(asked)
 
     def draft(closed: Closed) -> Plan:
-        def solved(pods: tuple[Pod, ...]) -> Solution:
-            return answered(problem_of(seen, pods, rules, ceilings, closed))
-
         problem = problem_of(seen, asked, rules, ceilings, closed)
         solution = told_of_relaxing(answered(problem), problem)
-        movable = moving(fleet, brought, asked, solution, solved)
         spares, whole = spares_by_claim(solution), solution
-        solution = without_spares(whole)
-        known = machines(brought, gone, solution.placements, movable, policy, snapshot, spares)
+        known = machines(brought, gone, without_spares(whole).placements, policy, snapshot, spares, drift)
+        ask = replacing(seen, asked, whole, rules, ceilings, closed, known)
         cap = environment.caps.removals
         leaving = departures(
-            fleet, lost, brought, known, cap, budgets, snapshot, blocked=closed.remove, doom=seen.doomed
+            fleet, lost, brought, known, cap, budgets, snapshot, ask, blocked=closed.remove, doom=seen.doomed
         )
-        new = launches(solution.new_nodes, fleet, snapshot, policy, environment)
+        whole = leaving.replacing.answer if leaving.replacing is not None else whole
+        taken_over = replaced(seen, leaving.replacing, solution)
+        solution = without_spares(whole)
+        new = launches(solution.new_nodes, fleet, snapshot, policy, environment, taken_over)
         answers = without_held(solution, new.held, problem, policy, environment)
         document, foundation_changes = _document(fleet, leaving.removals, new, snapshot, policy, environment)
         planned = next_planned(learned, waiting, solution.placements, new.launches, document.claims)
@@ -79,8 +79,8 @@ def decide(snapshot: Snapshot, policy: Policy, catalog: Catalog, environment: En
             policy_digest=policy.digest,
             catalog_digest=catalog.digest,
             launches=new.launches,
-            removals=leaving.removals,
-            kept=leaving.kept,
+            removals=with_savings(leaving.removals, published),
+            kept=awaiting(leaving.kept, new.launches),
             placements=tuple(
                 sorted((each for each in solution.placements if each.pod in told_of), key=lambda each: each.pod)
             ),

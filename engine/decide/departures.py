@@ -2,73 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from attrs import evolve, frozen
 
 from engine.decide.bring_up import BringUp, bring_ups
+from engine.decide.draining import drained
 from engine.decide.fleet import Fleet, Sighting, match
 from engine.decide.held_nodes import as_if_open
 from engine.decide.involuntary import NOBODY, Doomed, doomed, involuntary, with_signs
 from engine.decide.losses import losses
-from engine.decide.moving import Moving
-from engine.decide.pools import held
+from engine.decide.machines import machines
 from engine.disruption.budget_rules import BudgetRules
 from engine.disruption.budgets import PoolStanding
-from engine.disruption.candidates import choose
-from engine.disruption.empty import empties
+from engine.disruption.candidates import Candidate, choose, nobody_moves
 from engine.disruption.machine import Machine
-from engine.model.plan import Kept, Placement, Removal, RemovalPhase, Verdict
-from engine.model.pod import PodKey
+from engine.disruption.reasons import reasons
+from engine.disruption.replacing import Replacing
+from engine.model.plan import Kept, Removal, RemovalPhase, Verdict
 from engine.model.policy import NodePool, Policy
 from engine.model.reason import DisruptionReason
-from engine.model.refusal import GuardrailBlocks, KarpenterOwnsPool, PoolPaused
+from engine.model.refusal import GuardrailBlocks
 from engine.model.snapshot import Snapshot
-from engine.model.stay import PoolUnknown, SeveralNodes, StayReason
+from engine.model.stay import PoolUnknown, StayReason
 from engine.policy.facts.values import gpu_count
-
-NO_SPARES: Mapping[str, int] = {}
 
 
 @frozen
 class Departures:
     """``removals`` in claim order; ``kept`` are all machines that neither leave nor are marked, in claim order;
-    ``verdicts`` of budget rules in name order."""
+    ``verdicts`` of budget rules in name order. ``replacing`` knows what has to be there before others go."""
 
     removals: tuple[Removal, ...]
     kept: tuple[Kept, ...]
     verdicts: tuple[Verdict, ...] = ()
-
-
-def machines(
-    brought: Mapping[str, BringUp],
-    lost: Iterable[str],
-    placements: Iterable[Placement],
-    movable: Moving,
-    policy: Policy,
-    snapshot: Snapshot,
-    spares: Mapping[str, int] = NO_SPARES,
-) -> tuple[Machine, ...]:
-    """The claims of known pools as disruption sees them, in claim order; those that are lost are no machines.
-
-    A machine that pods are to move to is no less planned for than one that pods wait for. ``spares`` are the devices
-    that machines keep free, by claim.
-    """
-    gone = frozenset(lost)
-    pools = {pool.name: pool for pool in policy.node_pools}
-    planned: dict[str, int] = {}
-    for placement in (*placements, *movable.placements):
-        if placement.claim is not None:
-            planned[placement.claim] = planned.get(placement.claim, 0) + 1
-    holds = {pool.name: held(pool, snapshot.karpenter) for pool in policy.node_pools}
-    return tuple(
-        evolve(
-            _machine(each, pools[pool], planned.get(name, 0), movable.pods.get(name, ()), holds[pool], snapshot),
-            spare=spares.get(name, 0),
-        )
-        for name, each in brought.items()
-        if name not in gone and (pool := each.sighting.claim.node_pool) in pools
-    )
+    replacing: Replacing | None = None
 
 
 def departures(
@@ -79,6 +47,7 @@ def departures(
     cap: int,
     rules: BudgetRules | None,
     snapshot: Snapshot,
+    replacing: Callable[[tuple[Candidate, ...]], Replacing],
     *,
     blocked: GuardrailBlocks | None = None,
     doom: Doomed = NOBODY,
@@ -89,7 +58,9 @@ def departures(
     """
     now = snapshot.taken_at
     forced = involuntary(doom, brought, known, fleet, lost, cap=cap)
-    found = empties((machine for machine in known if machine.claim.name not in forced.claims), now)
+    free = (machine for machine in known if machine.name not in forced.claims)
+    found = reasons(free, now, snapshot.blocked_evictions)
+    asked = replacing(found.candidates)
     standings = _standings(fleet, lost, known, doom)
     choice = choose(
         found.candidates,
@@ -99,20 +70,24 @@ def departures(
         released=len(lost) + forced.count(RemovalPhase.RELEASE),
         now=now,
         rules=rules,
+        ask=asked.ask if blocked is None else nobody_moves,
     )
     if blocked is not None:
         held_back = {removal.record.claim: blocked for removal in choice.removals}
         choice = evolve(choice, removals=(), stays={**choice.stays, **held_back})
     stays = {**found.stays, **choice.stays, **forced.stays}
     removals = (*lost, *forced.removals, *choice.removals)
+    pools = {each.claim.name: each.pool for each in known}
+    draining = drained(removals, stays, fleet, pools, snapshot, blocked)
+    removals, kept_for = draining.removals, draining.stays
     going = {removal.record.claim for removal in removals}
     kept = (
-        _kept(sighting, stays.get(sighting.claim.name) or PoolUnknown(node_pool=sighting.claim.node_pool))
+        _kept(sighting, kept_for.get(sighting.claim.name) or PoolUnknown(node_pool=sighting.claim.node_pool))
         for sighting in fleet.sightings
         if sighting.claim.name not in going
     )
     ordered = tuple(sorted(removals, key=lambda each: each.record.claim))
-    return Departures(removals=ordered, kept=tuple(kept), verdicts=choice.verdicts)
+    return Departures(ordered, tuple(kept), choice.verdicts, asked if blocked is None else None)
 
 
 def standings_of(snapshot: Snapshot, policy: Policy) -> Mapping[str, PoolStanding]:
@@ -121,39 +96,9 @@ def standings_of(snapshot: Snapshot, policy: Policy) -> Mapping[str, PoolStandin
     fleet = match(seen)
     lost, brought = losses(fleet, seen), bring_ups(fleet, policy, seen)
     gone = tuple(removal.record.claim for removal in lost)
-    known = machines(brought, gone, (), Moving(), policy, seen)
+    known = machines(brought, gone, (), policy, seen)
     signs = with_signs(seen.ledger, fleet, brought, seen)
     return _standings(fleet, lost, known, doomed(fleet, brought, gone, signs, policy, seen))
-
-
-def _machine(
-    brought: BringUp,
-    pool: NodePool,
-    planned: int,
-    movable: tuple[PodKey, ...],
-    holds: PoolPaused | KarpenterOwnsPool | None,
-    snapshot: Snapshot,
-) -> Machine:
-    sighting = brought.sighting
-    return Machine(
-        claim=sighting.claim,
-        pool=pool,
-        node=sighting.node,
-        is_initialized=brought.is_initialized,
-        workload=len(sighting.workload),
-        guarded_by=sighting.guarded_by,
-        movable=movable,
-        planned=planned,
-        empty_since=snapshot.ledger.empty_since.get(sighting.claim.name),
-        held=KarpenterOwnsPool(node_pool=pool.name) if sighting.is_karpenters else holds or _known_twice(sighting),
-        trouble=brought.trouble,
-    )
-
-
-def _known_twice(sighting: Sighting) -> SeveralNodes | None:
-    if sighting.node is None or not sighting.other_nodes:
-        return None
-    return SeveralNodes(nodes=tuple(sorted(node.name for node in (sighting.node, *sighting.other_nodes))))
 
 
 def _standings(
@@ -163,7 +108,8 @@ def _standings(
 
     Machines that have to go are out, marked or not; so are those that left before and may still run, and those that are
     lost. A launch that was refused never was in, nor was a machine that failed before it had a node. A node that came
-    up only now counts as out until it is initialized, as one does that fell ill: from outside the two look alike.
+    up only now counts as out until it is initialized, as one does that fell ill: from outside the two look alike. One
+    that takes another's place is in neither number before: the other one counts.
     """
     base: dict[str, int] = {}
     out: dict[str, int] = {}
@@ -176,7 +122,8 @@ def _standings(
 
     for machine in known:
         pools[machine.pool.name] = machine.pool
-        if machine.node is not None:
+        is_to_take_over = machine.is_coming and bool(machine.claim.replaces)
+        if machine.node is not None and not is_to_take_over:
             add(base, machine.pool.name)
             add(gpus, machine.pool.name, gpu_count(machine.claim.capacity))
             is_serving = machine.serves and machine.claim.name not in doom.causes

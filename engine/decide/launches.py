@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
-from attrs import frozen
+from attrs import evolve, field, frozen
 
 from engine.decide.attaching import without_volumes
 from engine.decide.fleet import Fleet
@@ -16,6 +16,7 @@ from engine.model.document import LaunchTemplate
 from engine.model.environment import Environment, NetworkMode
 from engine.model.money import FREE
 from engine.model.plan import Launch, LaunchReason
+from engine.model.pod import PodKey
 from engine.model.policy import NodeClass, NodePool, Policy
 from engine.model.reservation import ReservationKind
 from engine.model.snapshot import Snapshot
@@ -33,12 +34,29 @@ class Launches:
     held: tuple[NewNode, ...] = ()
 
 
+@frozen
+class Replaced:
+    """Whose place new nodes take: ``displaced`` are pods that run, each with its claim; ``short`` are claims of base
+    capacity, by pool, in the order in which others take over from them."""
+
+    displaced: Mapping[PodKey, str] = field(factory=dict)
+    short: Mapping[str, tuple[str, ...]] = field(factory=dict)
+
+
+NOBODY = Replaced()
+
+
 def launches(
-    new_nodes: Iterable[NewNode], fleet: Fleet, snapshot: Snapshot, policy: Policy, environment: Environment
+    new_nodes: Iterable[NewNode],
+    fleet: Fleet,
+    snapshot: Snapshot,
+    policy: Policy,
+    environment: Environment,
+    replaced: Replaced = NOBODY,
 ) -> Launches:
     """A claim for each new node, of a version one above the published document's."""
     lanes = Lanes(fleet, snapshot, environment)
-    forge = _Forge(lanes, snapshot, policy, environment)
+    forge = _Forge(lanes, snapshot, policy, environment, replaced)
     numbered = list(enumerate(sorted(new_nodes, key=_order)))
     held = tuple(new for _, new in numbered if not (lanes.is_main_idle or forge.has_published_template(new)))
     made = [forge.launch(ordinal, new) for ordinal, new in numbered if new not in held]
@@ -70,7 +88,11 @@ def _kind_of_reservation(option: NodeOption) -> ReservationKind | None:
 class _Forge:
     """Makes claims one by one, no name twice and no subnet fuller than it needs to be."""
 
-    def __init__(self, lanes: Lanes, snapshot: Snapshot, policy: Policy, environment: Environment) -> None:
+    def __init__(
+        self, lanes: Lanes, snapshot: Snapshot, policy: Policy, environment: Environment, replaced: Replaced
+    ) -> None:
+        self._displaced = replaced.displaced
+        self._short = {pool: list(claims) for pool, claims in replaced.short.items()}
         self._lanes = lanes
         self._snapshot = snapshot
         self._policy = policy
@@ -86,15 +108,26 @@ class _Forge:
 
     def launch(self, ordinal: int, new: NewNode) -> Launch:
         pool, node_class = self._origin(new)
+        displaced = tuple(sorted(pod for pod in new.pods if pod in self._displaced))
+        replaces = self._replaces(new, displaced)
+        pods = tuple(sorted(pod for pod in new.pods if pod not in self._displaced))
         return Launch(
-            claim=self._claim(self._name(ordinal, new), new, pool, node_class),
-            reason=_reason(new),
-            pods=tuple(sorted(new.pods)),
+            claim=evolve(self._claim(self._name(ordinal, new), new, pool, node_class), replaces=replaces),
+            reason=LaunchReason.REPLACEMENT if replaces and not pods else _reason(new),
+            pods=pods,
+            displaced=displaced,
             lost=new.lost,
             next_best=new.next_best,
             gpus_wasted=new.gpus_wasted,
             relaxed=new.relaxed,
         )
+
+    def _replaces(self, new: NewNode, displaced: Iterable[PodKey]) -> tuple[str, ...]:
+        found = {self._displaced[pod] for pod in displaced}
+        waiting = self._short.get(new.node_pool)
+        if new.for_base_capacity and waiting:
+            found.add(waiting.pop(0))
+        return tuple(sorted(found))
 
     def has_published_template(self, new: NewNode) -> bool:
         """Whether the launch needs nothing new of the foundation."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from attrs import evolve
 
@@ -24,7 +24,7 @@ def next_ledger(
     learned: Ledger,
     fleet: Fleet,
     brought: Mapping[str, BringUp],
-    machines: Iterable[Machine],
+    machines: Sequence[Machine],
     document: DesiredDocument,
     planned: Mapping[str, str],
     removals: Iterable[Removal],
@@ -45,9 +45,15 @@ def next_ledger(
         for machine in machines
         if machine.claim.name in staying and stands_empty(machine)
     }
+    drifted_since = {
+        machine.name: machine.drifted_since or snapshot.taken_at
+        for machine in machines
+        if machine.name in staying and machine.changes
+    }
     return evolve(
         learned,
         empty_since=empty_since,
+        drifted_since=drifted_since,
         instance_ids={name: ids[name] for name in sorted(ids) if name in named},
         milestones={name: brought[name].milestones if name in brought else _NOTHING_SEEN for name in sorted(staying)},
         planned=planned,

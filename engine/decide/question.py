@@ -82,21 +82,29 @@ def market_of(seen: Seen) -> Market:
 
 
 def problem_of(
-    seen: Seen, waiting: tuple[Pod, ...], rules: RequirementRules, ceilings: Ceilings, closed: Closed
+    seen: Seen,
+    waiting: tuple[Pod, ...],
+    rules: RequirementRules,
+    ceilings: Ceilings,
+    closed: Closed,
+    movable: tuple[Pod, ...] | None = None,
 ) -> Problem:
     """What is asked of the scheduler. Where nobody wants a node, only limits are looked up: most passes are such.
 
-    Pods whose volumes no node can mount are not in it.
+    Pods whose volumes no node can mount are not in it. ``movable`` are pods that run, given as if they waited: they are
+    not in it either, yet all that is needed to ask about them is. None: nobody asks.
     """
     fleet, brought, gone, learned, snapshot = seen.fleet, seen.brought, seen.gone, seen.learned, seen.snapshot
     standing = standing_nodes(fleet, gone, brought)
     short = any(standing.get(pool.name, 0) < pool.base_nodes for pool in seen.policy.node_pools)
-    wanted = bool(waiting) or short or wants_headroom(seen.policy)
+    wanted = bool(waiting) or movable is not None or short or wants_headroom(seen.policy)
     market = market_of(seen)
     coming = ComingLabels(seen.policy, seen.catalog, learned, snapshot.taken_at)
     existing = existing_nodes(fleet, brought, gone, snapshot, seen.catalog, coming) if wanted else ()
     mounting = seen.volumes.mounting(waiting)
-    room = AttachRoom(mounting.drivers, seen.volumes, snapshot, seen.policy, seen.catalog)
+    everybody = (*waiting, *movable) if movable else waiting
+    drivers = seen.volumes.mounting(everybody).drivers if movable else mounting.drivers
+    room = AttachRoom(drivers, seen.volumes, snapshot, seen.policy, seen.catalog)
     states = pool_states(
         fleet,
         brought,
@@ -117,9 +125,9 @@ def problem_of(
         daemon_sets=snapshot.daemon_sets,
         caps=seen.environment.caps,
         reservations=reservations(waiting, existing, fleet, learned),
-        rulings=rules.rulings(waiting, states, existing),
+        rulings=rules.rulings(everybody, states, existing),
         ceilings=ceilings.of(states, fleet.waiting_pods, market, snapshot) if wanted else (),
-        terms=terms_of(waiting, snapshot.workload),
+        terms=terms_of(everybody, snapshot.workload),
         standing=_standing(fleet, snapshot, waiting) if wanted else (),
         namespaces=snapshot.workload.namespaces,
     )

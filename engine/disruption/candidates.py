@@ -1,18 +1,19 @@
 """From candidates to removals: what every reason has in common.
 
 A reason's own file says which machines it would let go and since when. Here they are put in order, and go one by one
-as base capacity, the rules, the pool's budgets and the pass's cap allow.
+as base capacity, the rules, the pool's budgets and the pass's cap allow. Only those that may go by all of these are
+asked about: where would their pods go? One whose pods have another place on nodes that are up goes now; one that waits
+for a node counts as going, so budgets bound how many are made ahead; one without any place gives its turn to the next.
 
-A removal takes two passes. MARK cordons and taints the node, RELEASE lets the machine go once it is seen marked and
-empty. Budgets and caps are asked both times, marked machines first: a window that shuts in between holds a marked node
-where it is. Pods that run on a marked node are asked to leave, by a further MARK, once each has a place elsewhere;
-until they have left, it stays. Nothing here takes a mark off again, not even when pending pods would fit on the node:
-whether that is cheaper than a new one is for underutilization to say.
+A removal takes two passes or more. MARK cordons and taints the node and asks its pods to leave, RELEASE lets the
+machine go once it is seen marked and empty. Budgets and caps are asked each time, marked machines first: a window that
+shuts in between holds a marked node where it is. Nothing here takes a mark off again, not even when pending pods would
+fit on the node.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from datetime import datetime
 
 from attrs import frozen
@@ -21,28 +22,61 @@ from engine.disruption.budget_notes import Notes
 from engine.disruption.budget_rules import BudgetRules, RuleOnPool
 from engine.disruption.budgets import PoolStanding, said_by_pool
 from engine.disruption.machine import Machine
+from engine.disruption.relocation import Relocation
 from engine.disruption.said import UNLIMITED, Bound, BudgetSaid, bounds, tightest
 from engine.model.document import BudgetUse, RemovalRecord
 from engine.model.plan import Removal, RemovalPhase, Verdict
 from engine.model.reason import DisruptionReason
+from engine.model.replacement import AwaitsReplacement
 from engine.model.rule import Enforcement
-from engine.model.stay import BaseCapacity, BudgetExhausted, DoNotDisrupt, RemovalCap, StayReason
+from engine.model.stay import BaseCapacity, BudgetExhausted, InUse, RemovalCap, StayReason
+
+# Machines without another place give their turn to others so often in one pass.
+_ROUNDS = 6
+# What a pool must do, as against what only saves: another takes its place, in base capacity too.
+_HAS_TO_GO = frozenset({DisruptionReason.DRIFTED, DisruptionReason.EXPIRED})
+
+Ask = Callable[[Sequence["Candidate"], Set[str]], Mapping[str, Relocation]]
 
 
 @frozen
 class Candidate:
-    """A machine that may go for a reason; ``since`` is when the cause began, ``rule`` what allows it, for people."""
+    """A machine that may go for a reason; ``since`` is when the cause began, ``rule`` what allows it, for people.
+
+    ``may_buy``: nodes may be launched for its pods.
+    """
 
     machine: Machine
     reason: DisruptionReason
     rule: str
     since: datetime
+    may_buy: bool = True
 
     @property
-    def order(self) -> tuple[bool, datetime, int, str]:
-        """Marked ones first, then the cause that is oldest, then the dearest, then by name."""
-        claim = self.machine.claim
-        return (not self.machine.is_marked, self.since, -claim.usd_per_hour.micros, claim.name)
+    def has_to_go(self) -> bool:
+        return self.reason in _HAS_TO_GO
+
+    @property
+    def phase(self) -> RemovalPhase:
+        is_empty = self.machine.is_marked and not self.machine.workload
+        return RemovalPhase.RELEASE if is_empty else RemovalPhase.MARK
+
+    @property
+    def order(self) -> tuple[bool, bool, bool, datetime, int, str, bool, str]:
+        """Marked ones first, then those that others were launched for already, then those that empty machines only
+        take a place from, then the cause that is oldest, then the dearest, then by name. Of two that stand empty alike
+        the one goes that has to go some day."""
+        machine, claim = self.machine, self.machine.claim
+        return (
+            not machine.is_marked,
+            not machine.successors,
+            self.reason is not DisruptionReason.EMPTY,
+            self.since,
+            -claim.usd_per_hour.micros,
+            claim.name if not machine.changes else "",
+            self.has_to_go,
+            claim.name,
+        )
 
 
 @frozen
@@ -55,11 +89,9 @@ class Choice:
     verdicts: tuple[Verdict, ...] = ()
 
 
-def guard(machine: Machine) -> DoNotDisrupt | None:
-    """The annotation, the node's or a pod's, that keeps a machine from any voluntary removal."""
-    if machine.node is not None and machine.node.do_not_disrupt:
-        return DoNotDisrupt()
-    return DoNotDisrupt(pod=str(machine.guarded_by)) if machine.guarded_by is not None else None
+def nobody_moves(candidates: Sequence[Candidate], short: Set[str]) -> Mapping[str, Relocation]:
+    """Nothing has to be there before any of these goes."""
+    return {each.machine.name: Relocation() for each in candidates}
 
 
 def choose(
@@ -71,39 +103,134 @@ def choose(
     now: datetime,
     marked: int = 0,
     rules: BudgetRules | None = None,
+    ask: Ask = nobody_moves,
 ) -> Choice:
     """Let candidates go in their order.
 
     ``standings`` are by pool, with every candidate's machine counted in its base, and in ``out`` if and only if it is
     marked. ``cap`` bounds the marks of one pass, and its releases, of which ``marked`` and ``released`` are spent
-    already on machines that are lost or failed. ``rules`` None: there are none.
+    already on machines that are lost or failed. ``rules`` None: there are none. ``ask`` tells what becomes of the pods
+    of machines, and of base capacity, given as claims, that others are to take over. A machine may be a candidate for
+    several reasons; the first of them that lets it go does.
     """
-    notes = Notes()
-    books = {name: _Book(standing, rules, notes, now) for name, standing in standings.items()}
-    passing = {RemovalPhase.MARK: cap - marked, RemovalPhase.RELEASE: cap - released}
-    removals: list[Removal] = []
-    stays: dict[str, StayReason] = {}
     ordered = sorted(candidates, key=lambda each: each.order)
-    for candidate in ordered:
-        if candidate.machine.is_marked:
-            books[candidate.machine.pool.name].ask_anew(candidate)
-    for candidate in ordered:
-        book = books[candidate.machine.pool.name]
+    spent = {RemovalPhase.MARK: cap - marked, RemovalPhase.RELEASE: cap - released}
+    found: Mapping[str, Relocation] = {}
+    for _ in range(_ROUNDS):
+        walk = _Walk(ordered, standings, cap, spent, now, rules, found)
+        if not walk.unasked:
+            break
+        found = ask(walk.unasked, walk.short)
+    else:
+        walk = _Walk(ordered, standings, cap, spent, now, rules, found)
+    return Choice(removals=tuple(walk.removals), stays=walk.stays, verdicts=walk.notes.verdicts())
+
+
+class _Walk:
+    """One walk through all candidates, with what is known of their pods' places so far."""
+
+    def __init__(
+        self,
+        ordered: Sequence[Candidate],
+        standings: Mapping[str, PoolStanding],
+        cap: int,
+        passing: Mapping[RemovalPhase, int],
+        now: datetime,
+        rules: BudgetRules | None,
+        found: Mapping[str, Relocation],
+    ) -> None:
+        self.notes = Notes()
+        self.removals: list[Removal] = []
+        self.stays: dict[str, StayReason] = {}
+        self.unasked: list[Candidate] = []
+        self.short: set[str] = set()
+        self._cap, self._passing, self._found = cap, dict(passing), found
+        self._books = {name: _Book(standing, rules, self.notes, now) for name, standing in standings.items()}
+        self._taken: dict[str, int] = {}
+        for relocation in found.values():
+            for place in relocation.places if relocation.refused is None else ():
+                if place.claim is not None:
+                    self._taken[place.claim] = self._taken.get(place.claim, 0) + 1
+        asked_anew: set[str] = set()
+        for each in ordered:
+            if each.machine.is_marked and each.machine.name not in asked_anew:
+                asked_anew.add(each.machine.name)
+                self._books[each.machine.pool.name].ask_anew(each)
+        self._going: set[str] = set()
+        by_machine: dict[str, int] = {}
+        for each in ordered:
+            by_machine[each.machine.name] = by_machine.get(each.machine.name, 0) + 1
+        for each in ordered:
+            by_machine[each.machine.name] -= 1
+            if each.machine.name not in self._going:
+                self._take(each, is_last=not by_machine[each.machine.name])
+
+    def _take(self, candidate: Candidate, *, is_last: bool) -> None:
         machine = candidate.machine
-        phase = RemovalPhase.RELEASE if machine.is_marked and not machine.movable else RemovalPhase.MARK
+        book = self._books[machine.pool.name]
+        reason = self._objection(candidate, book)
+        if reason is None:
+            self._going.add(machine.name)
+            self.stays.pop(machine.name, None)
+            self._admit(candidate, book)
+            return
+        self.stays.setdefault(machine.name, reason)
+        if is_last:
+            book.leave(candidate)
+
+    def _objection(self, candidate: Candidate, book: _Book) -> StayReason | None:
+        machine = candidate.machine
+        relocation = self._found.get(machine.name)
+        if relocation is not None and relocation.refused is not None and self._moves(candidate, book):
+            return relocation.refused
+        taken = self._taken.get(machine.name, 0)
+        if taken and candidate.reason is DisruptionReason.EMPTY:
+            return InUse(pods=machine.workload, planned=taken)
         # Rules about one node come last: each look at a node costs, and most are held by a number already.
-        reason = (
+        return (
             book.objection(candidate)
-            or (RemovalCap(cap=cap) if passing[phase] <= 0 else None)
+            or (RemovalCap(cap=self._cap) if self._marks_now(candidate) and self._is_full(candidate) else None)
             or book.objection_of_rules(candidate)
         )
-        if reason is not None:
-            book.leave(candidate)
-            stays[candidate.machine.claim.name] = reason
-            continue
-        passing[phase] -= 1
-        removals.append(Removal(record=book.record(candidate), phase=phase, pods=machine.movable))
-    return Choice(removals=tuple(removals), stays=stays, verdicts=notes.verdicts())
+
+    def _moves(self, candidate: Candidate, book: _Book) -> bool:
+        """Whether anything has to be there in the machine's stead before it goes."""
+        if candidate.phase is RemovalPhase.RELEASE:
+            return False
+        return bool(candidate.machine.displaced) or book.is_short(candidate)
+
+    def _marks_now(self, candidate: Candidate) -> bool:
+        relocation = self._found.get(candidate.machine.name)
+        return relocation is None or relocation.lets_go
+
+    def _is_full(self, candidate: Candidate) -> bool:
+        return self._passing[candidate.phase] <= 0
+
+    def _admit(self, candidate: Candidate, book: _Book) -> None:
+        machine = candidate.machine
+        moves, is_short = self._moves(candidate, book), book.is_short(candidate)
+        relocation = self._found.get(machine.name) if moves else Relocation()
+        if relocation is None:
+            self.unasked.append(candidate)
+            if is_short:
+                self.short.add(machine.name)
+            relocation = Relocation(buys=True)
+        if relocation.lets_go:
+            phase = candidate.phase
+            self._passing[phase] -= 1
+            pods = tuple(pod.key for pod in machine.displaced) if moves else ()
+            self.removals.append(
+                Removal(
+                    record=book.record(candidate, stays=False),
+                    phase=phase,
+                    pods=pods,
+                    places=relocation.places,
+                    delete_first=relocation.delete_first,
+                )
+            )
+            return
+        book.record(candidate, stays=not machine.is_marked)
+        self.stays[machine.name] = AwaitsReplacement(relocation.awaits)
 
 
 class _Book:
@@ -128,9 +255,8 @@ class _Book:
 
     def objection(self, candidate: Candidate) -> StayReason | None:
         """What holds any node of the pool back now, whichever it is."""
-        base = self._standing.pool.base_nodes
-        if not candidate.machine.is_marked and self._serving <= base:
-            return BaseCapacity(nodes=base)
+        if self._would_be_short(candidate) and not candidate.has_to_go:
+            return BaseCapacity(nodes=self._standing.pool.base_nodes)
         for rule in self._acting_on(candidate.reason):
             if (shut := rule.outside_window()) is not None:
                 return shut
@@ -139,6 +265,13 @@ class _Book:
         if full is None:
             return None
         return BudgetExhausted(budget=full.budget, allowed=full.allowed, used=full.used, error=full.error)
+
+    def is_short(self, candidate: Candidate) -> bool:
+        """Whether another has to serve in base capacity before it goes."""
+        return candidate.has_to_go and candidate.machine.pool.upkeep.surge != 0 and self._would_be_short(candidate)
+
+    def _would_be_short(self, candidate: Candidate) -> bool:
+        return not candidate.machine.is_marked and self._serving <= self._standing.pool.base_nodes
 
     def objection_of_rules(self, candidate: Candidate) -> StayReason | None:
         """The first rule, in name order, of which the node is no candidate."""
@@ -154,13 +287,13 @@ class _Book:
             self._out += 1
             self._count(candidate, again=True)
 
-    def record(self, candidate: Candidate) -> RemovalRecord:
-        """Count one more machine out, and write down the arithmetic."""
+    def record(self, candidate: Candidate, *, stays: bool) -> RemovalRecord:
+        """Count one more machine out, and write down the arithmetic. ``stays``: it serves until it is replaced."""
         machine, claim = candidate.machine, candidate.machine.claim
         self._note_those_that_only_tell(candidate)
         self._out += 1
         self._count(candidate, again=False)
-        if not machine.is_marked:
+        if not machine.is_marked and not stays:
             self._serving -= 1
         return RemovalRecord(
             claim=claim.name,

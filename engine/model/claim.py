@@ -49,7 +49,7 @@ class Claim:
 
     ``stack`` is the Pulumi stack that holds it (the environment's own, or a further lane). ``labels``, ``taints``
     and ``allocatable`` tell what its node will be, before there is one. ``usd_per_hour`` is the price at launch, EBS
-    included.
+    included. ``replaces`` are the claims whose place it was launched to take, in name order.
     """
 
     name: str
@@ -64,3 +64,4 @@ class Claim:
     labels: Mapping[str, str] = field(factory=dict)
     taints: tuple[Taint, ...] = ()
     startup_taints: tuple[Taint, ...] = ()
+    replaces: tuple[str, ...] = ()

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from enum import IntEnum
+
+from attrs import frozen
 
 from engine.model import labels as keys
 from engine.model.constraint import Taint, TaintEffect
-from engine.model.pod import Pod
+from engine.model.pod import Pod, PodKey
+from engine.model.reason import DisruptionReason
 
 # What a node that is to leave is tainted with.
 DISRUPTED = Taint(keys.DISRUPTED_TAINT, "", TaintEffect.NO_SCHEDULE)
@@ -44,3 +48,25 @@ def tier_of(pod: Pod) -> DrainTier:
     if pod.priority_class in _CRITICAL_CLASSES:
         return DrainTier.CRITICAL_DAEMONS if pod.is_daemon else DrainTier.CRITICAL
     return DrainTier.DAEMONS if pod.is_daemon else DrainTier.ORDINARY
+
+
+@frozen
+class Mark:
+    """What is written on a node that is to leave: since when, and why. A node that bears it already keeps its own."""
+
+    at: datetime
+    reason: DisruptionReason
+
+
+@frozen
+class ForcedEviction:
+    """A pod that is deleted although its PodDisruptionBudget, or its annotation, would keep it where it is, or nothing
+    is known to take it. It has to be gone ``by`` then; ``why`` is for people."""
+
+    pod: PodKey
+    by: datetime
+    why: str
+
+    def seconds_left(self, now: datetime) -> int:
+        """How long it is given to end, at least one second (Karpenter's rule, node/termination/terminator)."""
+        return max(1, int((self.by - now).total_seconds()))

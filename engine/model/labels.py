@@ -13,6 +13,10 @@ DO_NOT_DISRUPT = "karpenter.sh/do-not-disrupt"
 # A node of ours that is cordoned until it is whole.
 HELD = "nodewright.dev/held"
 DISRUPTED_TAINT = "karpenter.sh/disrupted"
+# On a marked node: why it is to leave.
+MARKED_FOR = "nodewright.dev/marked-for"
+# Load balancers send no new traffic to a node that has this label, whatever its value.
+EXCLUDED_FROM_LOAD_BALANCERS = "node.kubernetes.io/exclude-from-external-load-balancers"
 REGISTERED = "karpenter.sh/registered"
 INITIALIZED = "karpenter.sh/initialized"
 NODE_CLASS = "karpenter.k8s.aws/ec2nodeclass"
@@ -114,6 +118,16 @@ MAX_GPU_WASTE = "nodewright.dev/max-gpu-waste"
 HEADROOM = "nodewright.dev/headroom"
 NODE_COST = "nodewright.dev/node-cost"
 ON_REBALANCE = "nodewright.dev/on-rebalance"
+SURGE = "nodewright.dev/surge"
+ROLLOUT_CANARY = "nodewright.dev/rollout-canary"
+ROLLOUT_SOAK = "nodewright.dev/rollout-soak"
+MIN_SAVING = "nodewright.dev/min-saving"
+MIN_SPOT_SAVING = "nodewright.dev/min-spot-saving"
+REPAID_WITHIN = "nodewright.dev/repaid-within"
+MIN_NODE_LIFE = "nodewright.dev/min-node-life"
+WARM_UP = "nodewright.dev/warm-up"
+RETURN_TO_PREFERRED = "nodewright.dev/return-to-preferred"
+QUIET_DESTINATIONS = "nodewright.dev/quiet-destinations"
 # On a NodePool, or on an environment's Lease in the cluster: the value says why.
 PAUSED = "nodewright.dev/paused"
 # On a PriorityClass: "false" keeps its pods from starting nodes.

@@ -100,8 +100,9 @@ class Ledger:
     ``unavailable_groups`` are offerings that one refusal bars together, by the name of what they share: a quota, the
     subnets of a node class in a zone, a capacity type.
 
-    ``milestones`` by claim name. ``planned`` are the claims that waiting pods were planned for, by ``NAMESPACE/NAME``:
-    kept until the pod is bound, so that a binding that differs can be told. ``bring_ups`` by pool name: those whose
+    ``drifted_since`` by claim name, while it is so. ``milestones`` by claim name. ``planned`` are the claims that
+    waiting pods were planned for, by ``NAMESPACE/NAME``: kept until the pod is bound, so that a binding that differs
+    can be told. ``bring_ups`` by pool name: those whose
     last machine failed to come up. ``label_doubts`` are labels that were foretold of nodes and did not come, as ``POOL
     TYPE KEY``: not believed again until then. ``disruptions`` by claim name, for budgets that count what goes in one
     opening of a window: all removals by choice of the last eight days, and complete from ``counted_since`` on; None is
@@ -128,5 +129,6 @@ class Ledger:
     counted_since: datetime | None = None
     label_doubts: Mapping[str, datetime] = field(factory=dict)
     unavailable_groups: Mapping[str, Unavailable] = field(factory=dict)
+    drifted_since: Mapping[str, datetime] = field(factory=dict)
     interruptions: Mapping[str, Interruption] = field(factory=dict)
     illnesses: Mapping[str, Mapping[str, Illness]] = field(factory=dict)

@@ -12,6 +12,7 @@ from attrs import field, frozen
 from engine.model import labels
 from engine.model.constraint import Taint
 from engine.model.quantity import Resources
+from engine.model.reason import DisruptionReason
 
 # The kubelet's own, and those of EKS's node monitoring agent.
 READY = "Ready"
@@ -40,7 +41,8 @@ class Node:
     """A node as the API server shows it. ``provider_id`` is ``aws:///ZONE/INSTANCE-ID`` on EC2.
 
     ``conditions`` are those of HEALTH_CONDITIONS that it has, in that order.
-    ``marked_at`` is when it was tainted for removal, as the taint itself tells; None where it tells nothing.
+    ``marked_at`` is when it was tainted for removal, as the taint itself tells, and ``marked_for`` why, as an
+    annotation tells; None where they tell nothing.
     """
 
     name: str
@@ -54,6 +56,7 @@ class Node:
     do_not_disrupt: bool = False
     deleting: bool = False
     marked_at: datetime | None = None
+    marked_for: DisruptionReason | None = None
     conditions: tuple[NodeCondition, ...] = ()
 
     @cached_property

@@ -9,11 +9,13 @@ from attrs import frozen
 
 from engine.model.claim import Claim
 from engine.model.document import DesiredDocument, RemovalRecord
+from engine.model.drain import ForcedEviction
 from engine.model.ledger import Ledger
 from engine.model.money import UsdPerHour
 from engine.model.packing_bound import PackingBound
 from engine.model.pod import PodKey
 from engine.model.refusal import LostOffering, PoolRefusal, Refusal
+from engine.model.replacement import DeleteFirst
 from engine.model.reservation import IdleReservation
 from engine.model.rule import ActionClass, Enforcement, RuleKind
 from engine.model.stay import StayReason
@@ -25,6 +27,7 @@ class LaunchReason(str, Enum):
     PENDING_PODS = "PendingPods"
     BASE_CAPACITY = "BaseCapacity"
     HEADROOM = "Headroom"
+    REPLACEMENT = "Replacement"
 
 
 @frozen
@@ -42,7 +45,8 @@ class Launch:
 
     ``relaxed`` is what its pool asked for and these pods left no room for, in key order. ``gpus_wasted`` is how many of
     its GPUs they leave unused. ``next_best`` are keys of offerings, advice for the pass after a refusal: the same
-    machine in other zones, then what lost.
+    machine in other zones, then what lost. ``displaced`` are pods that run, on the machines that the claim replaces,
+    and are to move here.
     """
 
     claim: Claim
@@ -52,6 +56,7 @@ class Launch:
     gpus_wasted: int = 0
     relaxed: tuple[RelaxedMinValues, ...] = ()
     next_best: tuple[str, ...] = ()
+    displaced: tuple[PodKey, ...] = ()
 
 
 class RemovalPhase(str, Enum):
@@ -59,13 +64,6 @@ class RemovalPhase(str, Enum):
 
     MARK = "mark"
     RELEASE = "release"
-
-
-@frozen
-class Removal:
-    record: RemovalRecord
-    phase: RemovalPhase
-    pods: tuple[PodKey, ...] = ()
 
 
 @frozen
@@ -89,6 +87,22 @@ class Placement:
     pod: PodKey
     node: str | None
     claim: str | None
+
+
+@frozen
+class Removal:
+    """``pods`` are asked to leave by this plan, and ``places`` are where those of the machine would go. ``saving`` is
+    the machine's price less that of what takes its place, None where it goes by nobody's choice. ``delete_first``: no
+    place is made ready before."""
+
+    record: RemovalRecord
+    phase: RemovalPhase
+    pods: tuple[PodKey, ...] = ()
+    # Deleted whatever holds them there, and not asked: their pool's terminationGracePeriod comes to its end.
+    forced: tuple[ForcedEviction, ...] = ()
+    places: tuple[Placement, ...] = ()
+    saving: UsdPerHour | None = None
+    delete_first: DeleteFirst | None = None
 
 
 @frozen

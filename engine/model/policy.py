@@ -16,6 +16,7 @@ from engine.model.quantity import NOTHING, Resources
 from engine.model.reason import DisruptionReason
 from engine.model.reservation import OpenReservations, ReservationTerm
 from engine.model.rule import AnyRule, Window
+from engine.model.upkeep import Upkeep
 
 
 class ConsolidationPolicy(str, Enum):
@@ -97,7 +98,7 @@ class NodePool:
     ``expected_labels`` come to its nodes by themselves once they are up, beside those that the catalog foretells; a
     value of None: that key does not come, whatever the catalog says. ``max_gpu_waste`` is the share of a new node's
     GPUs, 0 to 1, that may be of no use to the pods it is for; None is any. ``headroom`` in the order of resources.
-    ``on_rebalance`` is our annotation.
+    ``on_rebalance`` is our annotation, as are those of ``upkeep``.
     """
 
     name: str
@@ -129,6 +130,7 @@ class NodePool:
     max_gpu_waste: Decimal | None = None
     headroom: tuple[Spare, ...] = ()
     on_rebalance: OnRebalance = OnRebalance.IGNORE
+    upkeep: Upkeep = Upkeep()
     field_positions: Mapping[str, Position] = field(factory=dict, eq=False, repr=False)
 
     def position_of(self, part: str) -> Position:

@@ -8,9 +8,11 @@ from typing import ClassVar
 
 from attrs import frozen
 
+from engine.model.drain_stay import DetachesVolumes, Drains
 from engine.model.money import UsdPerHour
 from engine.model.pod import PodKey
 from engine.model.refusal import GuardrailBlocks, KarpenterOwnsPool, PoolPaused, PoolRefusal
+from engine.model.replacement import AwaitsReplacement, NoPlace, PodHolds, RolloutWaits
 
 
 @frozen
@@ -214,6 +216,8 @@ class TooManyUnhealthy:
 
 StayReason = (
     BelowConsolidateAfter
+    | Drains
+    | DetachesVolumes
     | InUse
     | KeepsHeadroom
     | BudgetExhausted
@@ -232,4 +236,12 @@ StayReason = (
     | RuleKeeps
     | OutsideWindow
     | TooManyUnhealthy
+    | AwaitsReplacement
+    | NoPlace
+    | PodHolds
+    | RolloutWaits
+    | SavesTooLittle
+    | RepaidTooLate
+    | TooYoung
+    | NoOtherPlace
 )

@@ -9,10 +9,12 @@ from engine.model import labels as keys
 from engine.model.constraint import Taint, TaintEffect
 from engine.model.node import HEALTH_CONDITIONS, READY, Node, NodeCondition
 from engine.model.quantity import NOTHING, Resources
+from engine.model.reason import DisruptionReason
 from engine.observe.json_fields import BrokenObject, Json, flag, mapping, moment, objects, shown, text, texts
 from engine.observe.pod_requests import amounts
 
 _EFFECTS = {effect.value: effect for effect in TaintEffect}
+_REASONS = {reason.value: reason for reason in DisruptionReason}
 _LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -35,6 +37,7 @@ def decode_node(raw: Json) -> Node:
         do_not_disrupt=texts(metadata, "annotations").get(keys.DO_NOT_DISRUPT) == "true",
         deleting=metadata.get("deletionTimestamp") is not None,
         marked_at=_marked_at(spec),
+        marked_for=_REASONS.get(texts(metadata, "annotations").get(keys.MARKED_FOR, "")),
         conditions=conditions,
     )
 

@@ -36,6 +36,7 @@ from engine.policy.pool_spellings import NOT_KARPENTERS, modernise_node_pool
 from engine.policy.pre_pull_annotation import read_pre_pull
 from engine.policy.requirements import LABELS, REQUIREMENTS, checked_requirements, split_labels
 from engine.policy.schema import validated
+from engine.policy.upkeep_annotations import UPKEEP_ANNOTATIONS, read_upkeep
 from engine.policy.without_effect import (
     refuse_unknown_annotations,
     warn_of_idle_annotations,
@@ -102,6 +103,7 @@ def read_node_pool(findings: ObjectFindings, version: str, environment: Environm
         max_gpu_waste=read_max_gpu_waste(part.metadata.annotations, findings),
         node_cost=read_node_cost(part.metadata.annotations, findings),
         headroom=read_headroom(part.metadata.annotations, findings),
+        upkeep=read_upkeep(part.metadata.annotations, findings),
         field_positions=dict(_positions(part, findings)),
     )
     _check_annotations(part.metadata.annotations, findings)
@@ -216,6 +218,7 @@ def _check_annotations(annotations: dict[str, str], findings: ObjectFindings) ->
         labels.PRE_PULL,
         *BRING_UP_ANNOTATIONS,
         *CAPACITY_ANNOTATIONS,
+        *UPKEEP_ANNOTATIONS,
     )
     refuse_unknown_annotations(annotations, known, findings)
 

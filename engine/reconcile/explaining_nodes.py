@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from engine.decide.budgets_asked import budget_rules
-from engine.decide.departures import machines, standings_of
-from engine.decide.moving import Moving
+from engine.decide.departures import standings_of
+from engine.decide.machines import machines
 from engine.disruption.budget_rules import RuleOnPool
 from engine.disruption.budgets import PoolStanding
 from engine.disruption.machine import Machine
@@ -142,7 +142,7 @@ def _rules(asked: Asked, claim: Claim) -> Iterator[RuleSaid]:
     """Every disruption budget that is about the machine's pool, for each reason that it is about."""
     seen, snapshot = asked.seen, asked.seen.snapshot
     rules = budget_rules(seen.fleet, asked.policy, asked.environment, snapshot)
-    known = machines(seen.brought, seen.gone, asked.plan.placements, Moving(), asked.policy, snapshot)
+    known = machines(seen.brought, seen.gone, asked.plan.placements, asked.policy, snapshot)
     machine = next((each for each in known if each.claim.name == claim.name), None)
     if rules is None or machine is None:
         return

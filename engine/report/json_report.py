@@ -201,6 +201,8 @@ def _launch(launch: Launch) -> dict[str, Any]:
         "usd_per_hour": _dollars(claim.usd_per_hour),
         "reason": launch.reason.value,
         "pods": [str(pod) for pod in launch.pods],
+        "replaces": list(claim.replaces),
+        "displaced_pods": [str(pod) for pod in launch.displaced],
         "runners_up": [to_plain(lost) for lost in launch.lost],
         "gpus_wasted": launch.gpus_wasted,
         "relaxed_min_values": [to_plain(each) for each in launch.relaxed],
@@ -208,7 +210,15 @@ def _launch(launch: Launch) -> dict[str, Any]:
 
 
 def _removal(removal: Removal) -> dict[str, Any]:
-    return {**to_plain(removal.record), "phase": removal.phase.value, "pods": [str(pod) for pod in removal.pods]}
+    return {
+        **to_plain(removal.record),
+        "phase": removal.phase.value,
+        "pods": [str(pod) for pod in removal.pods],
+        "forced": [{**to_plain(each), "pod": str(each.pod)} for each in removal.forced],
+        "places": [{"pod": str(each.pod), "node": each.node, "claim": each.claim} for each in removal.places],
+        "saving_usd_per_hour": _dollars(removal.saving) if removal.saving is not None else None,
+        "delete_first": to_plain(removal.delete_first),
+    }
 
 
 def standing_of(one: Standing, expected: Expected, now: datetime) -> dict[str, Any]:

@@ -14,13 +14,14 @@ from engine.model.money import total
 from engine.model.plan import Kept, Launch, LaunchReason, Plan, Removal, RemovalPhase
 from engine.model.stay import BelowConsolidateAfter, InUse
 from engine.report.relaxed_words import relaxed_lines
+from engine.report.replacement_words import going_words
 from engine.report.tables import Rows, examples, heading, in_table, indented, table, zones_in_short
 from engine.report.waste_words import waste_lines
-from engine.report.words import counted, next_best_words, signed, stay_words
+from engine.report.words import counted, next_best_words, refusal_words, signed, stay_words
 
-_SERVES = {LaunchReason.BASE_CAPACITY: "base", LaunchReason.HEADROOM: "spare"}
+_SERVES = {LaunchReason.BASE_CAPACITY: "base", LaunchReason.HEADROOM: "spare", LaunchReason.REPLACEMENT: "replaces"}
 _PHASES = {RemovalPhase.MARK: "drain", RemovalPhase.RELEASE: "remove"}
-_NOT_ACTED_ON = "Expiry, drift and consolidation of nodes in use are checked, and not acted on by this version."
+_NOT_ACTED_ON = "Consolidation of nodes in use is checked, and not acted on by this version."
 
 
 def launches_section(plan: Plan, region: str, *, details: bool) -> Iterator[RenderableType]:
@@ -53,13 +54,14 @@ def removals_section(plan: Plan, now: datetime) -> Iterator[RenderableType]:
     for removal in sorted(plan.removals, key=_removal_order):
         record = removal.record
         evicted = f"; evicts {counted(len(removal.pods), 'pod')}" if removal.pods else ""
+        deleted = f"; deletes {counted(len(removal.forced), 'pod')} out of time" if removal.forced else ""
         rows.add(
             Text(record.claim, style="red" if removal.phase is RemovalPhase.RELEASE else "yellow"),
             _PHASES[removal.phase],
             record.reason.value,
             format_duration(now - record.since),
             in_table(record.usd_per_hour),
-            f"{record.rule}{_budget_words(removal)}{evicted}",
+            f"{record.rule}{_budget_words(removal)}{evicted}{deleted}{_going_words(removal, now)}",
         )
     yield indented(rows)
 
@@ -135,7 +137,7 @@ def _launched_one_by_one(launches: Sequence[Launch]) -> Rows:
             inputs.zone,
             " ".join(filter(None, (inputs.capacity_type, inputs.capacity_reservation_id))),
             in_table(launch.claim.usd_per_hour),
-            examples([str(pod) for pod in launch.pods], every=True) or "base capacity",
+            examples([str(pod) for pod in (*launch.pods, *launch.displaced)], every=True) or "base capacity",
         )
     return rows
 
@@ -149,6 +151,10 @@ def _budget_words(removal: Removal) -> str:
     if use is None:
         return ""
     return f"; budget {use.budget} of {counted(use.base, 'node')}: {use.used} of {use.allowed}, this one counted"
+
+
+def _going_words(removal: Removal, now: datetime) -> str:
+    return going_words(removal, lambda refused: refusal_words(refused.refusal, now))
 
 
 def _kept_groups(every: Sequence[Kept]) -> Iterable[list[Kept]]:

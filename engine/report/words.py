@@ -11,6 +11,7 @@ from engine.model.coupling_refusal import (
     HostPortTaken,
     SpreadUnsatisfiable,
 )
+from engine.model.drain_stay import DetachesVolumes, Drains
 from engine.model.duration import format_duration
 from engine.model.label_refusal import LabelDidNotCome
 from engine.model.money import UsdPerHour
@@ -42,6 +43,7 @@ from engine.model.refusal import (
     TooFewValues,
     UnsupportedConstraint,
 )
+from engine.model.replacement import AwaitsReplacement, NoPlace, PodHolds, RolloutWaits
 from engine.model.rule import LimitedResource
 from engine.model.spare_refusal import GpuWaste, WaitsForSpareCapacity
 from engine.model.stay import (
@@ -54,6 +56,7 @@ from engine.model.stay import (
     InUse,
     KeepsHeadroom,
     NotInitialized,
+    NotWorthVacating,
     OutsideWindow,
     Overdue,
     PoolUnknown,
@@ -66,6 +69,7 @@ from engine.model.stay import (
 from engine.model.volume_refusal import VolumeNotReady
 from engine.report.ceiling_words import ceiling_reached_words
 from engine.report.misfit_words import coupling_words, misfit_words
+from engine.report.replacement_words import not_worth_words, waits_words
 from engine.report.waste_words import spare_words
 
 HOURS_A_MONTH = 730
@@ -170,6 +174,31 @@ def _mismatch_words(refusal: _Mismatch) -> str:
             return spare_words(refusal)
 
 
+_Kept = (
+    BelowConsolidateAfter
+    | InUse
+    | BudgetExhausted
+    | BaseCapacity
+    | KeepsHeadroom
+    | DoNotDisrupt
+    | ConsolidationOff
+    | PoolUnknown
+    | NotInitialized
+    | Drains
+    | DetachesVolumes
+    | RemovalCap
+    | Overdue
+    | Degraded
+    | PoolPaused
+    | KarpenterOwnsPool
+    | SeveralNodes
+    | GuardrailBlocks
+    | RuleKeeps
+    | OutsideWindow
+    | TooManyUnhealthy
+)
+
+
 def _wanted_idle(reason: BaseCapacity | KeepsHeadroom) -> str:
     match reason:
         case BaseCapacity(nodes=nodes):
@@ -180,6 +209,14 @@ def _wanted_idle(reason: BaseCapacity | KeepsHeadroom) -> str:
 
 def stay_words(reason: StayReason, now: datetime) -> str:
     """Why a machine stays."""
+    if isinstance(reason, AwaitsReplacement | NoPlace | PodHolds | RolloutWaits):
+        return waits_words(reason, now, lambda refused: refusal_words(refused.refusal, now))
+    if isinstance(reason, NotWorthVacating):
+        return not_worth_words(reason)
+    return _kept_words(reason, now)
+
+
+def _kept_words(reason: _Kept, now: datetime) -> str:
     match reason:
         case BelowConsolidateAfter(empty_since=since, until=until):
             return f"empty for {format_duration(now - since)}, may go in {format_duration(until - now)}"
@@ -198,8 +235,8 @@ def stay_words(reason: StayReason, now: datetime) -> str:
             return f"never removed: {why}"
         case PoolUnknown(node_pool=pool):
             return f"no policy file has the pool {pool} any more; that removes nothing"
-        case NotInitialized():
-            return "not up yet"
+        case NotInitialized() | Drains() | DetachesVolumes():
+            return _under_way(reason, now)
         case RemovalCap(cap=cap):
             return f"could go, but the environment's cap of {cap} removals in one pass is reached"
         case _:
@@ -257,6 +294,18 @@ def _outside_window(reason: OutsideWindow, now: datetime) -> str:
         return f"could go, but is outside the {named}, which {'do' if several else 'does'} not open in years"
     first = "the first of which opens" if several else "which opens"
     return f"could go, but is outside the {named}, {first} in {format_duration(reason.opens - now)}"
+
+
+def _under_way(reason: NotInitialized | Drains | DetachesVolumes, now: datetime) -> str:
+    match reason:
+        case NotInitialized():
+            return "not up yet"
+        case Drains(pods=pods):
+            return f"on its way out: waits until {counted(pods, 'pod')} {'has' if pods == 1 else 'have'} ended"
+        case DetachesVolumes(volumes=volumes, until=until):
+            more = f" and {len(volumes) - 1} more" if len(volumes) > 1 else ""
+            longest = f", for {format_duration(until - now)} at most" if until is not None else ""
+            return f"on its way out: waits until volume {volumes[0]}{more} is detached{longest}"
 
 
 def next_best_words(chosen: str, lost: Iterable[LostOffering]) -> str:

@@ -19,6 +19,7 @@ from engine.model.policy import Budget, Disruption
 from engine.model.quantity import NVIDIA_GPU
 from engine.model.reason import DisruptionReason
 from engine.model.refusal import LimitReached
+from engine.model.replacement import PodHolds
 from engine.model.snapshot import CloudFacts, ResolvedSubnet
 from engine.model.stay import BaseCapacity, BudgetExhausted, InUse, NotInitialized, PoolUnknown
 from engine.scheduling.problem import NewNode
@@ -364,7 +365,7 @@ def test_a_marked_node_in_use_counts_against_the_budget() -> None:
     one.mark(used.node_name or "")
     plan = one.decide()
     assert plan.removals == ()
-    assert {type(kept.reason) for kept in plan.kept} == {InUse, BudgetExhausted}
+    assert {type(kept.reason) for kept in plan.kept} == {PodHolds, BudgetExhausted}
 
 
 def test_the_order_of_new_nodes_changes_no_name() -> None:

@@ -10,8 +10,8 @@ from attrs import evolve
 
 from engine.disruption.budgets import PoolStanding
 from engine.disruption.candidates import Choice, choose
-from engine.disruption.empty import empties
 from engine.disruption.machine import Machine
+from engine.disruption.reasons import reasons
 from engine.model import labels as keys
 from engine.model.document import BudgetUse
 from engine.model.plan import RemovalPhase
@@ -59,7 +59,7 @@ def chosen(machines: Iterable[Machine], *, cap: int = 10, released: int = 0, now
         members = [each for each in everyone if each.pool.name == pool.name]
         serving = sum(each.serves for each in members)
         standings[pool.name] = PoolStanding(pool, len(members), len(members) - serving, serving)
-    found = empties(everyone, now)
+    found = reasons(everyone, now, {})
     choice = choose(found.candidates, standings, cap=cap, released=released, now=now)
     return Choice(removals=choice.removals, stays={**found.stays, **choice.stays})
 

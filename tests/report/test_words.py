@@ -14,7 +14,9 @@ from engine.model.coupling_refusal import (
     HostPortTaken,
     SpreadUnsatisfiable,
 )
+from engine.model.drain_stay import DetachesVolumes, Drains
 from engine.model.label_refusal import LabelDidNotCome
+from engine.model.pod import PodKey
 from engine.model.quantity import base_units
 from engine.model.refusal import (
     AcceleratorNotOffered,
@@ -35,6 +37,7 @@ from engine.model.refusal import (
     PoolIsStatic,
     PoolNotReady,
     PoolPaused,
+    PoolRefusal,
     Refusal,
     RequirementMismatch,
     ReservedExhausted,
@@ -43,6 +46,7 @@ from engine.model.refusal import (
     TooFewValues,
     UnsupportedConstraint,
 )
+from engine.model.replacement import AwaitsReplacement, Hold, NoPlace, PodHolds, RolloutWaits
 from engine.model.rule import LimitedResource
 from engine.model.spare_refusal import GpuWaste, WaitsForSpareCapacity
 from engine.model.stay import (
@@ -55,15 +59,19 @@ from engine.model.stay import (
     InUse,
     KeepsHeadroom,
     Milestone,
+    NoOtherPlace,
     NotInitialized,
     OutsideWindow,
     Overdue,
     PoolUnknown,
     RemovalCap,
+    RepaidTooLate,
     RuleKeeps,
+    SavesTooLittle,
     SeveralNodes,
     StayReason,
     TooManyUnhealthy,
+    TooYoung,
 )
 from engine.model.volume_refusal import VolumeNotReady
 from engine.report.tables import examples, zones_in_short
@@ -336,6 +344,44 @@ STAYS: list[tuple[StayReason, str]] = [
         "could go, but is outside the windows leap, night of disruption budget slow-drain, which do not open in years",
     ),
     (SeveralNodes(("a", "b")), "one machine is the nodes a, b: delete those that are not it"),
+    (AwaitsReplacement(("gpu-2",)), "goes once gpu-2 is up"),
+    (AwaitsReplacement(("gpu-2", "gpu-3", "gpu-4")), "goes once gpu-2, gpu-3 and 1 more are up"),
+    (AwaitsReplacement(()), "goes once another is up, and none can be launched now"),
+    (
+        NoPlace("a/llm", (PoolRefusal("gpu", PoolPaused("a freeze")),)),
+        "could go, but pod a/llm has no other place: gpu: the pool is paused: a freeze",
+    ),
+    (NoPlace("", ()), "could go, but base capacity would be short"),
+    (PodHolds("a/llm", Hold.NOBODYS), "could go, but nobody would make pod a/llm again"),
+    (PodHolds("a/llm", Hold.BEARS_THE_MARK), "could go, but pod a/llm tolerates the mark and would stay"),
+    (PodHolds("a/llm", Hold.BUDGET, ("a/one",)), "PodDisruptionBudget a/one does not let pod a/llm go now"),
+    (
+        PodHolds("a/llm", Hold.SEVERAL_BUDGETS, ("a/one", "a/two")),
+        "pod a/llm is protected by 2 PodDisruptionBudgets (a/one, a/two), and the eviction API wants one at most",
+    ),
+    (
+        RolloutWaits(2, 1, 1, NOON + timedelta(minutes=5)),
+        "drifted, and waits for a trial: 1 of 2 replaced first is up for long enough, 1 on trial; the next is in 5m",
+    ),
+    (
+        RolloutWaits(1, 0, 0),
+        "drifted, and waits for a trial: 0 of 1 replaced first are up for long enough, 0 on trial",
+    ),
+    (SavesTooLittle(usd("0.01"), usd("0.05")), "without it $0.0100/h would be saved, less than $0.0500/h"),
+    (SavesTooLittle(usd("0"), usd("0.05")), "without it the others would cost no less"),
+    (
+        RepaidTooLate(500_000, usd("0.1"), 18_000, 3_600),
+        "moving its pods costs $0.5000, which $0.1000/h repays in 5h0m, not 1h0m",
+    ),
+    (TooYoung(90, 600), "up for 1m30s, and none goes for money before 10m0s"),
+    (NoOtherPlace(PodKey("a", "llm"), 3), "its pod a/llm (of 3) has no other place"),
+    (Drains(1), "on its way out: waits until 1 pod has ended"),
+    (Drains(2), "on its way out: waits until 2 pods have ended"),
+    (DetachesVolumes(("pvc-1",), None), "on its way out: waits until volume pvc-1 is detached"),
+    (
+        DetachesVolumes(("pvc-1", "pvc-2"), NOON + timedelta(minutes=90)),
+        "on its way out: waits until volume pvc-1 and 1 more is detached, for 1h30m at most",
+    ),
 ]
 
 

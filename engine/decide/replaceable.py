@@ -1,0 +1,125 @@
+"""The question of where pods would go whose machines are to go by choice, as a pass puts it to the scheduler."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from functools import cache
+
+from attrs import evolve
+
+from engine.decide.bring_up import BringUp
+from engine.decide.ceilings import Ceilings
+from engine.decide.guarding import Closed
+from engine.decide.launches import Replaced
+from engine.decide.question import Seen, problem_of
+from engine.decide.requirement_rules import RequirementRules
+from engine.disruption.candidates import Candidate
+from engine.disruption.machine import Machine
+from engine.disruption.replacing import Question, Replacing
+from engine.model.document import DesiredDocument
+from engine.model.money import UsdPerHour
+from engine.model.plan import Kept, Launch, Removal
+from engine.model.pod import Pod
+from engine.model.reason import VOLUNTARY_REASONS
+from engine.model.replacement import AwaitsReplacement
+from engine.scheduling.problem import Problem, Solution
+from engine.scheduling.relaxed import told_of_relaxing
+from engine.scheduling.within_waste import answered
+
+
+def replacing(
+    seen: Seen,
+    asked: tuple[Pod, ...],
+    before: Solution,
+    rules: RequirementRules,
+    ceilings: Ceilings,
+    closed: Closed,
+    machines: tuple[Machine, ...],
+) -> Callable[[tuple[Candidate, ...]], Replacing]:
+    """Asks nothing, and costs nothing, before a candidate's pods need another place. ``asked`` are the pods that
+    ``before`` answers for."""
+
+    def of(candidates: tuple[Candidate, ...]) -> Replacing:
+        @cache
+        def question() -> Question:
+            going = {each.machine.name: each.machine for each in candidates}
+            movable = tuple(pod for name in sorted(going) for pod in going[name].displaced)
+            mounting = seen.volumes.mounting((*asked, *movable))
+            keys = {pod.key for pod in movable}
+            return Question(
+                problem=problem_of(seen, asked, rules, ceilings, closed, movable),
+                pods={pod.key: pod for pod in mounting.pods if pod.key in keys},
+                refused={each.pod: each for each in mounting.refused if each.pod in keys},
+            )
+
+        def solved(problem: Problem) -> Solution:
+            return told_of_relaxing(answered(problem), problem)
+
+        return Replacing(question, before, solved, nodes_that_are_up(seen, seen.brought), machines)
+
+    return of
+
+
+def nodes_that_are_up(seen: Seen, brought: Mapping[str, BringUp]) -> frozenset[str]:
+    """The nodes on which a pod can start at once."""
+    ours = _names(each for each in brought.values() if each.is_initialized and each.is_offered)
+    return frozenset(ours).union(node.name for node in seen.fleet.foreign_nodes if node.ready)
+
+
+def _names(brought: Iterable[BringUp]) -> Iterable[str]:
+    return (each.sighting.node.name for each in brought if each.sighting.node is not None)
+
+
+def replaced(seen: Seen, replacing: Replacing | None, before: Solution) -> Replaced:
+    """Whose place the answer's new nodes take. A pool's new base nodes that it would have got anyway take nobody's."""
+    causes = seen.doomed.causes
+    doomed = {pod.key for pod in seen.displaced}
+    displaced = {
+        pod.key: each.claim.name
+        for each in seen.fleet.sightings
+        if each.claim.name in causes
+        for pod in each.workload
+        if pod.key in doomed
+    }
+    short: dict[str, tuple[str, ...]] = {}
+    if replacing is not None:
+        displaced |= replacing.displaced
+        wanted = Counter(new.node_pool for new in before.new_nodes if new.for_base_capacity)
+        for pool, claims in replacing.short.items():
+            now = sum(new.for_base_capacity and new.node_pool == pool for new in replacing.answer.new_nodes)
+            short[pool] = claims[-(now - wanted[pool]) :] if now > wanted[pool] else ()
+    return Replaced(displaced, short)
+
+
+def awaiting(kept: Iterable[Kept], new: Iterable[Launch]) -> tuple[Kept, ...]:
+    """What stays, told which of these launches it waits for."""
+    launched: dict[str, list[str]] = {}
+    for launch in new:
+        for claim in launch.claim.replaces:
+            launched.setdefault(claim, []).append(launch.claim.name)
+
+    def told(each: Kept) -> Kept:
+        if not isinstance(each.reason, AwaitsReplacement) or each.claim not in launched:
+            return each
+        claims = {*each.reason.claims, *launched[each.claim]}
+        return evolve(each, reason=AwaitsReplacement(tuple(sorted(claims))))
+
+    return tuple(map(told, kept))
+
+
+def with_savings(removals: Iterable[Removal], document: DesiredDocument | None) -> tuple[Removal, ...]:
+    """Each removal by choice with its saving: its price less that of what was launched to take its place, shared among
+    all that it replaces."""
+    shares: dict[str, int] = {}
+    for claim in document.claims if document is not None else ():
+        for name in claim.replaces:
+            shares[name] = shares.get(name, 0) + claim.usd_per_hour.micros // len(claim.replaces)
+
+    def told(each: Removal) -> Removal:
+        record = each.record
+        if record.reason not in VOLUNTARY_REASONS:
+            return each
+        return evolve(each, saving=UsdPerHour(record.usd_per_hour.micros - shares.get(record.claim, 0)))
+
+    return tuple(map(told, removals))

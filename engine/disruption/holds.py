@@ -1,0 +1,61 @@
+"""What keeps a machine with pods from going by choice, whatever it would go for. Karpenter's rules (disruption/types.go
+and pkg/utils/pdb), with two of our own: a pod that nobody would make again is not ended, and one that bears the mark
+would only come back to the node.
+
+Where the pool has a terminationGracePeriod, pods that must not be disrupted, or that their budgets hold, do not keep a
+machine that has to go: they leave at the period's end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from engine.disruption.machine import Machine
+from engine.model.blocked_eviction import BlockedEviction
+from engine.model.drain import is_drained
+from engine.model.eviction import EvictionStatus
+from engine.model.pod import PodKey
+from engine.model.replacement import Hold, PodHolds
+from engine.model.stay import DoNotDisrupt, InUse, NotInitialized, StayReason
+
+Blocked = Mapping[PodKey, BlockedEviction]
+_NOTHING: Blocked = {}
+
+
+def guard(machine: Machine) -> DoNotDisrupt | None:
+    """The annotation, the node's or a pod's, that keeps a machine from any voluntary removal."""
+    if machine.node is not None and machine.node.do_not_disrupt:
+        return DoNotDisrupt()
+    return DoNotDisrupt(pod=str(machine.guarded_by)) if machine.guarded_by is not None else None
+
+
+def kept_by(machine: Machine, blocked: Blocked = _NOTHING, *, has_to_go: bool) -> StayReason | None:
+    """The first reason for which a machine may not be emptied. One that is marked was judged before its mark, pods that
+    came since apart."""
+    if machine.held is not None:
+        return machine.held
+    if not machine.is_initialized:
+        return machine.trouble or NotInitialized()
+    if machine.is_marked:
+        return next(_holds(machine, _NOTHING), None)
+    if machine.planned:
+        return InUse(pods=machine.workload, planned=machine.planned)
+    guarded = guard(machine)
+    waits_for_end = has_to_go and machine.pool.termination_grace_period is not None
+    if guarded is not None and not (waits_for_end and guarded.pod):
+        return guarded
+    return next(_holds(machine, _NOTHING if waits_for_end else blocked), None)
+
+
+def _holds(machine: Machine, blocked: Blocked) -> Iterator[PodHolds]:
+    for pod in sorted(machine.pods, key=lambda each: each.key):
+        if pod.deleting:
+            continue
+        if pod.owner is None:
+            yield PodHolds(str(pod.key), Hold.NOBODYS)
+        elif not is_drained(pod):
+            yield PodHolds(str(pod.key), Hold.BEARS_THE_MARK)
+        elif (found := blocked.get(pod.key)) is not None:
+            several = found.status is EvictionStatus.SEVERAL_BUDGETS
+            named = tuple(map(str, found.budgets))
+            yield PodHolds(str(pod.key), Hold.SEVERAL_BUDGETS if several else Hold.BUDGET, named)

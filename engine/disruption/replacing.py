@@ -1,0 +1,203 @@
+"""Where the pods of machines that are to go would find another place: asked of the scheduler itself.
+
+All of them at once, beside the pods that wait, since they compete for the same room. Where not all find a place, the
+machines are asked about in halves, so that those without one keep nobody else. A machine that has to go, and for which
+limits or a reservation leave no room for another, may go first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence, Set
+
+from attrs import evolve, frozen
+
+from engine.disruption.candidates import Candidate
+from engine.disruption.machine import Machine
+from engine.disruption.relocation import Relocation
+from engine.model.plan import Unplaced
+from engine.model.pod import Pod, PodKey
+from engine.model.quantity import NODES, Resources
+from engine.model.refusal import LimitReached, PoolRefusal, ReservedExhausted
+from engine.model.replacement import DeleteFirst, NoPlace
+from engine.scheduling.problem import NodeOption, PoolState, Problem, Solution
+from engine.scheduling.terms import is_spare
+
+# So often the scheduler is asked in one pass; whoever is not reached then is in the next.
+_MOST_QUESTIONS = 24
+
+
+@frozen(eq=False)
+class Question:
+    """What the scheduler is asked for pods that wait, with all that it has to know to be asked about ``pods`` as well:
+    those of machines that may go, as they would wait, by key. Those that no node could mount are in ``refused``."""
+
+    problem: Problem
+    pods: Mapping[PodKey, Pod]
+    refused: Mapping[PodKey, Unplaced]
+
+
+class Replacing:
+    """Remembers what it found room for. ``answer`` is the scheduler's, for the pods that wait and for all of those."""
+
+    def __init__(
+        self,
+        question: Callable[[], Question],
+        before: Solution,
+        solve: Callable[[Problem], Solution],
+        up: Set[str],
+        machines: Sequence[Machine],
+    ) -> None:
+        """``before`` answers the question without any of the machines' pods; ``up`` are the nodes that pods can start
+        on at once, by name."""
+        self._question, self._solve, self._up = question, solve, up
+        self._before, self.answer = before, before
+        self._coming = {
+            each.pool.name: tuple(one.name for one in machines if one.pool.name == each.pool.name and one.is_coming)
+            for each in machines
+        }
+        self._accepted: list[Candidate] = []
+        self._short: set[str] = set()
+        self._others: dict[str, Relocation] = {}
+        self._questions = 0
+
+    @property
+    def displaced(self) -> Mapping[PodKey, str]:
+        """The pods that ``answer`` is for beside those that wait, each with its claim."""
+        return {pod.key: each.machine.name for each in self._accepted for pod in each.machine.displaced}
+
+    @property
+    def short(self) -> Mapping[str, tuple[str, ...]]:
+        """The claims of base capacity that the answer puts others in place of, by pool, in the order asked."""
+        found: dict[str, tuple[str, ...]] = {}
+        for machine in (each.machine for each in self._accepted if each.machine.name in self._short):
+            found[machine.pool.name] = (*found.get(machine.pool.name, ()), machine.name)
+        return found
+
+    def ask(self, candidates: Sequence[Candidate], short: Set[str]) -> Mapping[str, Relocation]:
+        """What becomes of these, and of all that were asked about before, by claim. Those of ``short`` are base
+        capacity of their pools."""
+        self._short |= short
+        first = [each for each in candidates if each.has_to_go and each.machine.pool.upkeep.surge == 0]
+        self._others |= {each.machine.name: Relocation(delete_first=DeleteFirst()) for each in first}
+        rest = [each for each in candidates if each.machine.name not in self._others]
+        self._settle([each for each in rest if not each.may_buy])
+        self._settle([each for each in rest if each.may_buy])
+        return {**self._others, **{each.machine.name: self._relocation(each) for each in self._accepted}}
+
+    def _settle(self, batch: Sequence[Candidate]) -> None:
+        if not batch:
+            return
+        if self._questions >= _MOST_QUESTIONS:
+            self._others |= {each.machine.name: Relocation(refused=_not_asked(each)) for each in batch}
+            return
+        together = [*self._accepted, *batch]
+        trial = self._asked(_without(self._question(), together))
+        failure = self._failure(trial, batch, together)
+        if failure is None:
+            self._accepted, self.answer = together, trial
+        elif len(batch) == 1:
+            self._others[batch[0].machine.name] = self._alone(batch[0], failure)
+        else:
+            half = len(batch) // 2
+            self._settle(batch[:half])
+            self._settle(batch[half:])
+
+    def _asked(self, problem: Problem) -> Solution:
+        self._questions += 1
+        return self._solve(problem)
+
+    def _failure(self, trial: Solution, batch: Sequence[Candidate], together: Sequence[Candidate]) -> NoPlace | None:
+        """The first pod that would go without, that does not now; or a pool whose base capacity would be short."""
+        known = {each.pod for each in self._before.unplaced}
+        refused = self._question().refused
+        unmounted = [refused[pod.key] for each in batch for pod in each.machine.displaced if pod.key in refused]
+        for each in sorted((*unmounted, *trial.unplaced), key=lambda one: one.pod):
+            if each.pod not in known and not is_spare(each.pod):
+                return NoPlace(str(each.pod), each.refusals)
+        before = {each.node_pool: each.wanted - each.have for each in self._before.base_shortfalls}
+        pools = {each.machine.pool.name for each in together if each.machine.name in self._short}
+        for short in trial.base_shortfalls:
+            if short.node_pool in pools and short.wanted - short.have > before.get(short.node_pool, 0):
+                return NoPlace("", (PoolRefusal(short.node_pool, short.refusal),))
+        if not all(each.may_buy for each in batch):
+            places = {each.pod: each for each in trial.placements}
+            for pod in (pod for each in batch for pod in each.machine.displaced):
+                if pod.key not in places or places[pod.key].node not in self._up:
+                    return NoPlace(str(pod.key), ())
+            if len(trial.new_nodes) > len(self.answer.new_nodes):
+                return NoPlace("", ())
+        return None
+
+    def _alone(self, candidate: Candidate, failure: NoPlace) -> Relocation:
+        """It may go first where it is its own room that is wanting."""
+        wanting = tuple(each for each in failure.refusals if isinstance(each.refusal, LimitReached | ReservedExhausted))
+        if wanting and candidate.has_to_go and candidate.machine.pool.upkeep.surge is None:
+            freed = _freed(_without(self._question(), [*self._accepted, candidate]), candidate.machine)
+            if self._failure(self._asked(freed), [candidate], [*self._accepted, candidate]) is None:
+                return Relocation(delete_first=DeleteFirst(wanting))
+        return Relocation(refused=failure)
+
+    def _relocation(self, candidate: Candidate) -> Relocation:
+        wanted = {pod.key for pod in candidate.machine.displaced}
+        places = tuple(sorted((each for each in self.answer.placements if each.pod in wanted), key=lambda one: one.pod))
+        awaits = {each.claim or "" for each in places if each.node not in self._up}
+        buys = len(places) < len(wanted)
+        if candidate.machine.name in self._short:
+            coming = self._coming.get(candidate.machine.pool.name, ())
+            own = set(coming).intersection(candidate.machine.successors)
+            awaits |= own or set(coming)
+            buys = buys or not awaits
+        return Relocation(places, tuple(sorted(awaits)), buys)
+
+
+def _not_asked(candidate: Candidate) -> NoPlace:
+    pods = candidate.machine.displaced
+    return NoPlace(str(pods[0].key) if pods else "", ())
+
+
+def _without(question: Question, going: Sequence[Candidate]) -> Problem:
+    """The problem without these machines, their pods pending. Limits count the machines all the same: they are there
+    until others have taken their place."""
+    problem = question.problem
+    claims = {each.machine.name for each in going}
+    displaced = (pod.key for each in going for pod in each.machine.displaced)
+    pods = [question.pods[key] for key in displaced if key in question.pods]
+    moved = {pod.key for pod in pods}
+    standing = {each.machine.pool.name: 0 for each in going}
+    for each in going:
+        standing[each.machine.pool.name] += not each.machine.is_marked
+    return evolve(
+        problem,
+        pods=(*problem.pods, *pods),
+        existing=tuple(each for each in problem.existing if each.claim not in claims),
+        pools=tuple(
+            evolve(each, nodes=each.nodes - standing[each.pool.name]) if each.pool.name in standing else each
+            for each in problem.pools
+        ),
+        standing=tuple(
+            evolve(each, pods=tuple(pod for pod in each.pods if pod.key not in moved))
+            if any(pod.key in moved for pod in each.pods)
+            else each
+            for each in problem.standing
+        ),
+    )
+
+
+def _freed(problem: Problem, machine: Machine) -> Problem:
+    """The problem once a machine counts no more: of its pool's limits, and of its reservation's places."""
+    own = Resources({**machine.claim.capacity, NODES: 1})
+    reservation = machine.claim.inputs.capacity_reservation_id
+    return evolve(problem, pools=tuple(_pool_freed(each, machine, own, reservation) for each in problem.pools))
+
+
+def _pool_freed(state: PoolState, machine: Machine, own: Resources, reservation: str | None) -> PoolState:
+    used = state.used - own if state.pool.name == machine.pool.name else state.used
+    if reservation is None:
+        return evolve(state, used=used)
+    return evolve(state, used=used, options=tuple(_place_freed(each, reservation) for each in state.options))
+
+
+def _place_freed(option: NodeOption, reservation: str) -> NodeOption:
+    if option.offering.reservation_id != reservation:
+        return option
+    return evolve(option, available=(option.available or 0) + 1)

@@ -1,0 +1,71 @@
+"""What is told of machines that wait for others to take their place, and of those that do not wait. Values."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from enum import Enum
+from typing import ClassVar
+
+from attrs import frozen
+
+from engine.model.refusal import PoolRefusal
+
+
+@frozen
+class AwaitsReplacement:
+    """The machine may go once ``claims`` are up: on their way already, or launched by this plan."""
+
+    code: ClassVar[str] = "awaits-replacement"
+    claims: tuple[str, ...]
+
+
+@frozen
+class NoPlace:
+    """The machine may go, and ``pod`` would find no other place: ``refusals`` are that pod's, best first.
+
+    An empty ``pod``: it is the pool's base capacity that would be short.
+    """
+
+    code: ClassVar[str] = "no-place"
+    pod: str
+    refusals: tuple[PoolRefusal, ...]
+
+
+class Hold(str, Enum):
+    """Why a pod cannot be asked to leave its node."""
+
+    NOBODYS = "nobodys"
+    BEARS_THE_MARK = "bears-the-mark"
+    BUDGET = "pdb"
+    SEVERAL_BUDGETS = "two-pdbs"
+
+
+@frozen
+class PodHolds:
+    """``pod`` cannot be asked to leave: nobody would make it again, it would come back to the marked node, or one or
+    more PodDisruptionBudgets, ``budgets`` as NAMESPACE/NAME, hold it."""
+
+    code: ClassVar[str] = "pod-holds"
+    pod: str
+    hold: Hold
+    budgets: tuple[str, ...] = ()
+
+
+@frozen
+class RolloutWaits:
+    """The machine drifted, and so did others: ``canaries`` of the pool go first. ``proven`` of those that took their
+    place are up for long enough, ``on_trial`` are not yet; ``until`` is when the next one is, None while none is up."""
+
+    code: ClassVar[str] = "rollout-waits"
+    canaries: int
+    proven: int
+    on_trial: int
+    until: datetime | None = None
+
+
+@frozen
+class DeleteFirst:
+    """Why a machine goes before there is another place for its pods: ``refusals`` are why none can be made first. Of
+    what the pool's own limits or a reservation leave no room for; none: its policy says so."""
+
+    refusals: tuple[PoolRefusal, ...] = ()

@@ -1,0 +1,99 @@
+"""Machines that wait for others to take their place, or that are not worth it, in a person's words."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import datetime
+
+from engine.model.duration import format_duration
+from engine.model.money import UsdPerHour
+from engine.model.plan import Removal
+from engine.model.refusal import PoolRefusal
+from engine.model.replacement import AwaitsReplacement, Hold, NoPlace, PodHolds, RolloutWaits
+from engine.model.stay import NoOtherPlace, NotWorthVacating, RepaidTooLate, SavesTooLittle, TooYoung
+
+Told = Callable[[PoolRefusal], str]
+Waits = AwaitsReplacement | NoPlace | PodHolds | RolloutWaits
+_NAMED = 2
+
+
+def waits_words(reason: Waits, now: datetime, told: Told) -> str:
+    """Why a machine that may go is still there. ``told`` puts a refusal into words."""
+    match reason:
+        case AwaitsReplacement(claims=claims):
+            return f"goes once {_named(claims)} {'is' if len(claims) == 1 else 'are'} up" if claims else _NOT_YET
+        case NoPlace(pod=pod, refusals=refusals):
+            what = f"pod {pod} has no other place" if pod else "base capacity would be short"
+            return f"could go, but {what}{_why(refusals, told)}"
+        case PodHolds():
+            return _pod_holds(reason)
+        case RolloutWaits(canaries=canaries, proven=proven, on_trial=on_trial, until=until):
+            due = f"; the next is in {format_duration(until - now)}" if until is not None else ""
+            trial = f"{proven} of {canaries} replaced first {'is' if proven == 1 else 'are'} up for long enough"
+            return f"drifted, and waits for a trial: {trial}, {on_trial} on trial{due}"
+
+
+_NOT_YET = "goes once another is up, and none can be launched now"
+
+
+def not_worth_words(reason: NotWorthVacating) -> str:
+    """Why a node with pods stays although nodes go for money."""
+    match reason:
+        case SavesTooLittle(saving=saving, least=least):
+            return f"without it {saving} would be saved, less than {least}" if saving.micros > 0 else _DEARER
+        case RepaidTooLate(cost_micros=cost, saving=saving, repaid_in=repaid, within=within):
+            price = f"${cost / 1_000_000:.4f}"
+            return f"moving its pods costs {price}, which {saving} repays in {_seconds(repaid)}, not {_seconds(within)}"
+        case TooYoung(age_seconds=age, least_seconds=least):
+            return f"up for {_seconds(age)}, and none goes for money before {_seconds(least)}"
+        case NoOtherPlace(pod=pod, pods=pods):
+            others = f" (of {pods})" if pods > 1 else ""
+            return f"its pod {pod}{others} has no other place"
+
+
+_DEARER = "without it the others would cost no less"
+
+
+def going_words(removal: Removal, told: Told) -> str:
+    """Where the pods of a machine that goes are to go, and what it saves; with a semicolon before each."""
+    parts = []
+    if removal.delete_first is not None:
+        why = _why(removal.delete_first.refusals, told) or ": the pool's surge is 0"
+        parts.append(f"goes before another takes its place{why}")
+    if removal.places:
+        targets = sorted({place.node or place.claim or "" for place in removal.places})
+        parts.append(f"its pods go to {_named(targets)}")
+    if removal.saving is not None and removal.saving != removal.record.usd_per_hour:
+        parts.append(f"saves {removal.saving}" if removal.saving.micros >= 0 else f"costs {_more(removal.saving)} more")
+    return "".join(f"; {part}" for part in parts)
+
+
+def _more(saving: UsdPerHour) -> UsdPerHour:
+    return UsdPerHour(-saving.micros)
+
+
+def _pod_holds(reason: PodHolds) -> str:
+    match reason.hold:
+        case Hold.NOBODYS:
+            return f"could go, but nobody would make pod {reason.pod} again"
+        case Hold.BEARS_THE_MARK:
+            return f"could go, but pod {reason.pod} tolerates the mark and would stay"
+        case Hold.BUDGET:
+            return f"PodDisruptionBudget {', '.join(reason.budgets)} does not let pod {reason.pod} go now"
+        case Hold.SEVERAL_BUDGETS:
+            several = f"{len(reason.budgets)} PodDisruptionBudgets ({', '.join(reason.budgets)})"
+            return f"pod {reason.pod} is protected by {several}, and the eviction API wants one at most"
+
+
+def _why(refusals: Sequence[PoolRefusal], told: Told) -> str:
+    return f": {refusals[0].node_pool or 'no pool'}: {told(refusals[0])}" if refusals else ""
+
+
+def _named(names: Sequence[str]) -> str:
+    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    return ", ".join(names[:_NAMED]) + more
+
+
+def _seconds(count: int) -> str:
+    hours, rest = divmod(count, 3600)
+    return f"{hours}h{rest // 60}m" if hours else f"{rest // 60}m{rest % 60}s"

@@ -1,0 +1,129 @@
+"""The order of a replacement: another node first and up, then the mark, then the pods leave, then the machine goes."""
+
+from __future__ import annotations
+
+from attrs import evolve
+
+from engine.model.money import UsdPerHour
+from engine.model.plan import LaunchReason
+from engine.model.policy import Budget
+from engine.model.reason import DisruptionReason
+from engine.model.replacement import AwaitsReplacement
+from engine.model.upkeep import Upkeep
+from tests.builders import minutes
+from tests.disruption.going_world import bought, kept, marks, of, releases, served, steady
+
+ALL_AT_ONCE = Upkeep(canaries=0)
+
+
+def test_another_node_is_launched_first_and_the_machine_stays_until_it_is_up() -> None:
+    one = of(served("llm")).started()
+    [old] = one.running()
+    one.new_image()
+
+    plan = one.decide()
+    assert plan.removals == ()
+    [launch] = plan.launches
+    assert (launch.reason, launch.pods) == (LaunchReason.REPLACEMENT, ())
+    assert [key.name for key in launch.displaced] == ["llm"]
+    assert launch.claim.replaces == (old.claim,)
+    assert [each.reason for each in kept(plan, AwaitsReplacement)] == [AwaitsReplacement((launch.claim.name,))]
+
+    # While it is on its way nothing more is bought, and nobody is asked to leave.
+    one.apply(plan)
+    again = one.decide()
+    assert (again.launches, again.removals) == ((), ())
+    assert [each.claim for each in kept(again, AwaitsReplacement)] == [old.claim]
+
+
+def test_once_it_is_up_the_pods_leave_for_it_and_the_machine_goes() -> None:
+    one = of(served("llm")).started()
+    [old] = one.running()
+    one.new_image()
+    [launch] = one.turn().launches
+
+    plan = one.decide()
+    [mark] = marks(plan)
+    assert mark.record.claim == old.claim
+    assert mark.record.reason is DisruptionReason.DRIFTED
+    assert mark.record.rule == "gpu: image ami-nvidia-amd64 -> ami-nvidia-amd64-new"
+    assert [(place.pod.name, place.claim) for place in mark.places] == [("llm", launch.claim.name)]
+    one.apply(plan)
+    one.settle()
+    [release] = releases(one.turn())
+    assert release.record.claim == old.claim
+    assert release.saving == UsdPerHour(0)
+    assert one.rest().is_empty
+    assert [each.claim for each in one.running()] == [launch.claim.name]
+    assert one.homeless == []
+
+
+def test_pods_go_where_there_is_room_already_and_nothing_is_bought() -> None:
+    one = of(served("a", gpu=2), served("b", gpu=2)).started()
+    [machine] = one.running()
+    assert machine.instance_type == "g5.12xlarge"
+    one.pods |= {each.key: each for each in (served("c", gpu=4),)}
+    one.turn()
+    one.turn()
+    one.finish([served("c")])
+    # Another machine of the same inputs stands free; the first is asked for by name of its age.
+    one.policy = evolve(
+        one.policy, node_pools=(evolve(one.policy.node_pools[0], expire_after=minutes(40), upkeep=ALL_AT_ONCE),)
+    )
+    plan = one.decide()
+    assert plan.launches == ()
+    assert [len(mark.pods) for mark in marks(plan)] == [2]
+
+
+def test_many_drifted_machines_are_replaced_within_the_budget_and_nobody_is_without_a_node() -> None:
+    pool = steady(disruption=evolve(steady().disruption, budgets=(Budget(nodes=2),)), upkeep=ALL_AT_ONCE)
+    one = of(*(served(f"llm-{number}") for number in range(6)), pool=pool).started()
+    old = {each.claim for each in one.running()}
+    assert len(old) == 6
+    one.new_image()
+    for _ in range(40):
+        plan = one.turn()
+        out = sum(node.is_marked for node in one.nodes.values()) + len(kept(plan, AwaitsReplacement))
+        assert out <= 2
+        assert len(one.running()) <= 8
+        if plan.is_empty:
+            break
+    else:
+        raise AssertionError("it comes to no rest")
+    assert not old & {each.claim for each in one.running()}
+    assert len(one.running()) == 6
+    assert one.homeless == []
+    assert len(one.evicted) == 6, "each pod moves once"
+
+
+def test_base_capacity_is_replaced_before_it_goes() -> None:
+    pool = steady(min_nodes=2, upkeep=ALL_AT_ONCE)
+    one = of(pool=pool).started()
+    old = {each.claim for each in one.running()}
+    one.new_image()
+    serving = []
+    for _ in range(20):
+        if one.turn().is_empty:
+            break
+        serving.append(sum(not node.is_marked for node in one.nodes.values()))
+    assert min(serving) >= 2
+    assert len(one.running()) == 2
+    assert not old & {each.claim for each in one.running()}
+
+
+def test_a_world_that_has_no_drift_left_is_at_rest_for_long() -> None:
+    one = of(served("a"), served("b"), pool=steady(upkeep=ALL_AT_ONCE)).started()
+    one.new_image()
+    one.rest()
+    assert all(one.turn(minutes(60)).is_empty for _ in range(6))
+
+
+def test_a_launch_that_serves_waiting_pods_too_is_for_them_and_says_whom_it_replaces() -> None:
+    one = of(served("a", gpu=2), pool=steady(upkeep=ALL_AT_ONCE)).started()
+    one.new_image()
+    one.pods |= {each.key: each for each in (served("b", gpu=3),)}
+    plan = one.decide()
+    told = {launch.reason for launch in bought(plan)}
+    assert told <= {LaunchReason.PENDING_PODS, LaunchReason.REPLACEMENT}
+    assert [key.name for launch in plan.launches for key in launch.pods] == ["b"]
+    assert [key.name for launch in plan.launches for key in launch.displaced] in ([], ["a"])
