@@ -128,12 +128,12 @@ class SimulatedCluster:
         self._rooms.drop(name)
         return lost
 
-    def mark(self, name: str) -> bool:
+    def mark(self, name: str, now: datetime) -> bool:
         """Cordon a node and taint it for removal; False where there is none."""
         node = self._nodes.get(name)
         if node is not None and not node.is_marked:
             taints = (*(each for each in node.taints if each.key != _MARK.key), _MARK)
-            self.put_node(evolve(node, unschedulable=True, taints=taints))
+            self.put_node(evolve(node, unschedulable=True, taints=taints, marked_at=now))
         return node is not None
 
     def bind(self, now: datetime) -> list[Pod]:

@@ -70,8 +70,12 @@ class FaultKind(str, Enum):
 
     # The machine ends without a word; EC2 shows it terminated.
     INSTANCE_LOST = "instance-lost"
-    # EC2 takes a spot machine back.
+    # EC2 takes a spot machine back, and says so two minutes before.
     INTERRUPTED = "interrupted"
+    # EC2 says that a machine's host will be worked on, and stops it after ``lasts``.
+    MAINTENANCE = "maintenance"
+    # The node says for ``lasts`` that its accelerated hardware is ill.
+    GPU_ILL = "gpu-ill"
     # The node is not ready for ``lasts``, and is itself again.
     NODE_NOT_READY = "node-not-ready"
     # The Node object is deleted, and the kubelet makes it anew after ``lasts``.

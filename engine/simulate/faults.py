@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
 
 from attrs import evolve
 
 from engine.model import labels as keys
+from engine.model.interruption import Interruption, InterruptionKind
 from engine.model.ledger import Ledger
 from engine.model.node import Instance, InstanceState
 from engine.model.pod import Pod
@@ -22,12 +23,19 @@ from engine.simulate.kubelets import Kubelets
 _NOTICE = timedelta(minutes=2)
 _READS = (FaultKind.NO_NODES_READ, FaultKind.SOME_INSTANCES_READ, FaultKind.NO_PODS_READ, FaultKind.LEDGER_LOST)
 
+# What EC2 says before it ends a machine so; None is nothing.
+_ENDINGS: Mapping[FaultKind, InterruptionKind | None] = {
+    FaultKind.INSTANCE_LOST: None,
+    FaultKind.INTERRUPTED: InterruptionKind.SPOT,
+    FaultKind.MAINTENANCE: InterruptionKind.MAINTENANCE,
+}
+_GPUS = "AcceleratedHardwareReady"
 _MISLEADING = frozenset({*_READS, FaultKind.CLOCK_AHEAD, FaultKind.CLOCK_RIGHT})
 
 
 class Faults:
-    """``lost`` is told of pods that a node took with it. ``ahead`` is by how much this machine's clock is wrong;
-    ``misled`` counts bad reads and changes of that clock."""
+    """``lost`` is told of pods that a node took with it, ``stirred`` of a message. ``ahead`` is by how much this machine's
+    clock is wrong; ``misled`` counts bad reads and changes of that clock."""
 
     def __init__(
         self,
@@ -36,11 +44,14 @@ class Faults:
         cluster: SimulatedCluster,
         kubelets: Kubelets,
         lost: Callable[[Sequence[Pod]], None],
+        stirred: Callable[[], None],
     ) -> None:
         self._agenda, self._ec2, self._cluster, self._kubelets, self._lost = agenda, ec2, cluster, kubelets, lost
+        self._stirred = stirred
         self._reads: list[FaultKind] = []
         self.ahead = timedelta()
         self.misled = 0
+        self._messages: dict[str, Interruption] = {}
 
     def expect(self, faults: Sequence[PlannedFault]) -> None:
         for fault in faults:
@@ -48,6 +59,7 @@ class Faults:
 
     def seen_through(self, snapshot: Snapshot) -> Snapshot:
         """What a pass sees of the world: one bad read is of one pass."""
+        snapshot = evolve(snapshot, interruptions=tuple(self._messages[key] for key in sorted(self._messages)))
         for kind in self._reads:
             snapshot = _misread(snapshot, kind)
         self._reads.clear()
@@ -64,22 +76,31 @@ class Faults:
             self.ahead = timedelta()
         elif kind is FaultKind.PLUGIN_LATE:
             self._kubelets.delay_next_plugin(fault.lasts)
-        elif kind in (FaultKind.INSTANCE_LOST, FaultKind.INTERRUPTED):
+        elif kind in _ENDINGS:
             self._end_machine(fault)
         else:
             self._trouble_node(fault)
 
     def _end_machine(self, fault: PlannedFault) -> None:
-        is_spot = fault.kind is FaultKind.INTERRUPTED
+        told, is_spot = _ENDINGS[fault.kind], fault.kind is FaultKind.INTERRUPTED
         running = [
             each
             for each in self._ec2.alive()
             if each.state is InstanceState.RUNNING and (not is_spot or each.capacity_type == keys.SPOT)
         ]
         instance = picked(running, fault.pick)
-        if instance is not None:
-            notice = _NOTICE if is_spot else timedelta()
-            self._agenda.enter(self._agenda.now + notice, lambda: self._ec2.lose(instance.id))
+        if instance is None:
+            return
+        now = self._agenda.now
+        ends = now + (_NOTICE if is_spot else fault.lasts if told is not None else timedelta())
+        if told is not None:
+            self._messages[instance.id] = Interruption(told, instance.id, now, ends)
+            self._stirred()
+        self._agenda.enter(ends, lambda: self._end(instance.id))
+
+    def _end(self, instance_id: str) -> None:
+        self._ec2.lose(instance_id)
+        self._messages.pop(instance_id, None)
 
     def _trouble_node(self, fault: PlannedFault) -> None:
         with_nodes = [each for each in self._ec2.alive() if self._cluster.node(self._kubelets.node_of(each.id))]
@@ -91,6 +112,10 @@ class Faults:
             self._kubelets.set_ready(name, is_ready=False)
             over = self._agenda.now + fault.lasts
             self._agenda.enter(over, lambda: self._kubelets.set_ready(name, is_ready=True))
+        elif fault.kind is FaultKind.GPU_ILL:
+            self._kubelets.report(name, _GPUS, is_well=False)
+            over = self._agenda.now + fault.lasts
+            self._agenda.enter(over, lambda: self._kubelets.report(name, _GPUS, is_well=True))
         elif fault.kind is FaultKind.PLUGIN_GONE:
             self._kubelets.drop_accelerators(name, fault.lasts)
         elif fault.kind is FaultKind.NODE_DELETED:

@@ -11,7 +11,7 @@ from attrs import evolve
 from engine.model import labels as keys
 from engine.model.claim import Claim
 from engine.model.constraint import Taint, TaintEffect
-from engine.model.node import Instance, Node
+from engine.model.node import HEALTH_CONDITIONS, READY, Instance, Node, NodeCondition
 from engine.model.quantity import Resources
 from engine.simulate.agenda import Agenda
 from engine.simulate.cluster import SimulatedCluster
@@ -67,6 +67,15 @@ class Kubelets:
             return
         taints = tuple(taint for taint in node.taints if taint != _NOT_READY)
         self._put(evolve(node, ready=is_ready, taints=taints if is_ready else (*taints, _NOT_READY)))
+        self.report(name, READY, is_well=is_ready)
+
+    def report(self, name: str, condition: str, *, is_well: bool) -> None:
+        """One of a node's conditions becomes true, or false."""
+        node = self._cluster.node(name)
+        if node is not None:
+            said = NodeCondition(condition, "True" if is_well else "False", self._agenda.now)
+            every = {each.type: each for each in node.conditions} | {condition: said}
+            self._put(evolve(node, conditions=tuple(every[each] for each in HEALTH_CONDITIONS if each in every)))
 
     def drop_accelerators(self, name: str, lasting: timedelta) -> None:
         """A node's device plugin is gone for a while."""

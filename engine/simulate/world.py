@@ -83,7 +83,9 @@ class World:
         self._controllers = Controllers(
             self._agenda, latencies, self._chance, self.cluster, lambda: self._stir(is_urgent=False)
         )
-        self._faults = Faults(self._agenda, self.ec2, self.cluster, self._kubelets, self._lose_pods)
+        self._faults = Faults(
+            self._agenda, self.ec2, self.cluster, self._kubelets, self._lose_pods, lambda: self._stir(is_urgent=True)
+        )
         self._adopt(start)
         self._controllers.expect(tasks)
         self._faults.expect(conditions.faults)
@@ -196,7 +198,7 @@ class World:
     def _mark(self, removal: Removal) -> list[Eviction]:
         if removal.phase is not RemovalPhase.MARK or removal.record.node is None:
             return []
-        if not self.cluster.mark(removal.record.node):
+        if not self.cluster.mark(removal.record.node, self.now):
             return []
         self._stir(is_urgent=True)
         answers = []

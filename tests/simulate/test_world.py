@@ -13,7 +13,7 @@ from engine.simulate.record import Run
 from engine.simulate.tasks import Stay
 from engine.simulate.world import World
 from tests.builders import NOON, minutes
-from tests.simulate.worlds import gpu_pool, hours, key, policy, simulation, task, world
+from tests.simulate.worlds import decided, gpu_pool, hours, key, policy, simulation, task, world
 
 
 def played(of: World, length: float = 1, **more: object) -> Run:
@@ -137,3 +137,32 @@ def test_passes_are_few_where_nothing_happens() -> None:
     run = played(world(task(), of=policy(gpu_pool(after=None))), 24, policies=policy(gpu_pool(after=None)))
     # One each ten minutes, and a few while the machine comes.
     assert run.passes < 24 * 6 + 25
+
+
+def test_ec2_says_before_it_takes_a_machine_away() -> None:
+    told = PlannedFault(NOON + minutes(10), FaultKind.MAINTENANCE, minutes(30))
+    of = world(task(), faults=[told])
+    of.advance(NOON)
+    of.apply(decided(of))
+    of.advance(NOON + minutes(11))
+    (message,) = of.snapshot().interruptions
+    (instance,) = of.ec2.alive()
+    assert (message.kind.value, message.instance_id) == ("scheduled-maintenance", instance.id)
+    assert message.deadline == NOON + minutes(40)
+    of.advance(NOON + minutes(41))
+    assert (of.snapshot().interruptions, of.ec2.alive()) == ((), [])
+
+
+def test_a_node_says_what_is_ill_about_it_and_when_that_is_over() -> None:
+    ill = PlannedFault(NOON + minutes(10), FaultKind.GPU_ILL, minutes(5))
+    of = world(task(), faults=[ill])
+    of.advance(NOON)
+    of.apply(decided(of))
+    said = []
+    for minute in (11, 16):
+        of.advance(NOON + minutes(minute))
+        said += [(each.type, each.status, each.since) for each in of.cluster.nodes[0].conditions]
+    assert said == [
+        ("AcceleratedHardwareReady", "False", NOON + minutes(10)),
+        ("AcceleratedHardwareReady", "True", NOON + minutes(15)),
+    ]

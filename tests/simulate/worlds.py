@@ -86,18 +86,14 @@ def simulation(
     return Simulation(of, policies or policy(), CATALOG, within, pace=Pace(), decider=decider)
 
 
-def after(plan_changes: object) -> Decider:
-    """The real decision, changed by ``plan_changes(plan)``: for what must never happen."""
-
-    def decided(snapshot: Snapshot, policy: Policy, catalog: object, environment: Environment) -> Plan:
-        return plan_changes(decide(snapshot, policy, catalog, environment))  # type: ignore[arg-type,operator,no-any-return]
-
-    return decided
-
-
 def key(name: str) -> PodKey:
     return PodKey("default", name)
 
 
 def hours(count: float) -> timedelta:
     return timedelta(hours=count)
+
+
+def decided(of: World) -> Plan:
+    """What a pass would do now."""
+    return decide(of.snapshot(), policy(), CATALOG, ENVIRONMENT)
