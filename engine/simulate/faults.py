@@ -34,8 +34,8 @@ _MISLEADING = frozenset({*_READS, FaultKind.CLOCK_AHEAD, FaultKind.CLOCK_RIGHT})
 
 
 class Faults:
-    """``lost`` is told of pods that a node took with it, ``stirred`` of a message. ``ahead`` is by how much this machine's
-    clock is wrong; ``misled`` counts bad reads and changes of that clock."""
+    """``lost`` is told of pods that a node took with it, ``stirred`` of a message. ``ahead`` is by how much the clock
+    of passes is wrong; ``misled`` counts bad reads and changes of that clock."""
 
     def __init__(
         self,
