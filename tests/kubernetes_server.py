@@ -137,7 +137,13 @@ class FakeApiServer:
             return self._node(method, parts.path.rsplit("/", 1)[-1], body)
         if parts.path.endswith("/eviction") and method == "POST":
             return 201, {"kind": "Status", "status": "Success"}
+        if "/pods/" in parts.path and method == "DELETE":
+            return self._deleted(parts.path.rsplit("/", 1)[-1])
         return 404, {"message": "not found"}
+
+    def _deleted(self, name: str) -> tuple[int, Any]:
+        pod = next((each for each in self.pods if each["metadata"]["name"] == name), None)
+        return (404, {"message": f'pods "{name}" not found'}) if pod is None else (200, pod)
 
     def _page(self, items: list[dict[str, Any]], query: dict[str, list[str]]) -> dict[str, Any]:
         start, limit = int(query.get("continue", ["0"])[0]), int(query["limit"][0])
@@ -156,9 +162,10 @@ class FakeApiServer:
             if seen is not None and seen != node["metadata"]["resourceVersion"]:
                 return 409, {"message": "the object has been modified"}
             node["metadata"]["resourceVersion"] += "1"
-            labels = {**(node["metadata"].get("labels") or {}), **(body["metadata"].get("labels") or {})}
-            # In a merge patch null takes away.
-            node["metadata"]["labels"] = {key: value for key, value in labels.items() if value is not None}
+            for part in ("labels", "annotations"):
+                merged = {**(node["metadata"].get(part) or {}), **(body["metadata"].get(part) or {})}
+                # In a merge patch null takes away.
+                node["metadata"][part] = {key: value for key, value in merged.items() if value is not None}
             for key, value in body.get("spec", {}).items():
                 if value is None:
                     node["spec"].pop(key, None)

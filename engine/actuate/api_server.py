@@ -22,7 +22,7 @@ class ApiConnection(Protocol):
 def refused(what: str, status: int, body: bytes) -> ActuationFailed:
     """The fault that a refusal is, with what to do about it."""
     hint = (
-        "give the user of the kubeconfig the right to patch nodes and to create pods/eviction"
+        "give the user of the kubeconfig the right to patch nodes, to create pods/eviction and to delete pods"
         if status in (401, 403)
         else "run it again: a pass goes on from what it finds"
     )

@@ -9,6 +9,7 @@ from queue import Empty, SimpleQueue
 
 from attrs import frozen
 
+from engine.model.drain import Mark
 from engine.model.eviction import Eviction
 from engine.model.fault import Fault
 from engine.model.plan import Nomination, Plan, RemovalPhase
@@ -30,12 +31,26 @@ Answered = Callable[[tuple[str, tuple[Eviction, ...]]], None]
 
 
 @frozen
-class Chores:
-    """``marks`` are nodes with the pods that have to leave them."""
+class Drain:
+    """A node that is to be marked, the ``pods`` that are asked to leave it, and those that are deleted, each with the
+    seconds that it has left to end."""
 
+    node: str
+    mark: Mark
+    pods: tuple[PodKey, ...] = ()
+    forced: tuple[tuple[PodKey, int], ...] = ()
+
+    @property
+    def essence(self) -> object:
+        """What is done, whenever: of one that was marked before, the mark's own time stands."""
+        return self.node, self.pods, tuple(pod for pod, _ in self.forced)
+
+
+@frozen
+class Chores:
     registrations: tuple[Registration, ...] = ()
     nominations: tuple[Nomination, ...] = ()
-    marks: tuple[tuple[str, tuple[PodKey, ...]], ...] = ()
+    marks: tuple[Drain, ...] = ()
 
     def __bool__(self) -> bool:
         return bool(self.registrations or self.nominations or self.marks)
@@ -55,11 +70,21 @@ def chores_of(plan: Plan, snapshot: Snapshot) -> Chores:
         nominations=tuple(
             each for each in plan.nominations if named.get(each.pod) != each.node and each.node not in closed
         ),
-        marks=tuple(
-            (removal.record.node, removal.pods)
-            for removal in plan.removals
-            if removal.phase is RemovalPhase.MARK and removal.record.node
-        ),
+        marks=drains_of(plan),
+    )
+
+
+def drains_of(plan: Plan) -> tuple[Drain, ...]:
+    """The nodes that the plan marks, in claim order, with the pods that it has leave them now."""
+    return tuple(
+        Drain(
+            node=removal.record.node,
+            mark=Mark(at=plan.decided_at, reason=removal.record.reason),
+            pods=removal.pods,
+            forced=tuple((each.pod, each.seconds_left(plan.decided_at)) for each in removal.forced),
+        )
+        for removal in plan.removals
+        if removal.phase is RemovalPhase.MARK and removal.record.node
     )
 
 
@@ -114,14 +139,15 @@ class Hands:
         return Chores(
             registrations=tuple(each for each in chores.registrations if _named(each) not in self._done_at),
             nominations=tuple(each for each in chores.nominations if each not in self._done_at),
-            marks=tuple(each for each in chores.marks if each not in self._done_at),
+            marks=tuple(each for each in chores.marks if each.essence not in self._done_at),
         )
 
     def begin(self, chores: Chores, ports: Ports) -> None:
         """They must not be busy."""
         self.is_busy = True
         at = self._host.monotonic()
-        self._done_at |= dict.fromkeys((*map(_named, chores.registrations), *chores.nominations, *chores.marks), at)
+        drains = (each.essence for each in chores.marks)
+        self._done_at |= dict.fromkeys((*map(_named, chores.registrations), *chores.nominations, *drains), at)
         self._host.start("cluster", lambda: self._work(chores, ports))
 
     def ended(self) -> Done | None:
@@ -171,7 +197,7 @@ def _steps(chores: Chores, ports: Ports) -> list[tuple[str, Work]]:
 
 
 def _drains(chores: Chores, ports: Ports, answered: Answered) -> list[tuple[str, Work]]:
-    return [(f"node {name}", partial(_drain, ports, name, pods, answered)) for name, pods in chores.marks]
+    return [(f"node {each.node}", partial(_drain, ports, each, answered)) for each in chores.marks]
 
 
 def register(ports: Ports, registration: Registration) -> None:
@@ -203,6 +229,15 @@ def _nominate(ports: Ports, nominations: tuple[Nomination, ...]) -> None:
             raise Fault(f"pods are not nominated to their nodes: {refusal}", "kube-scheduler binds them by itself")
 
 
-def _drain(ports: Ports, node: str, pods: tuple[PodKey, ...], answered: Answered) -> None:
-    if ports.drainer.mark(node):
-        answered((node, ports.drainer.evict(pods)))
+def _drain(ports: Ports, drain: Drain, answered: Answered) -> None:
+    answers = drain_now(ports, drain)
+    if answers is not None:
+        answered((drain.node, answers))
+
+
+def drain_now(ports: Ports, drain: Drain) -> tuple[Eviction, ...] | None:
+    """Mark the node and have its pods leave: what was answered for each, None where there is no such node. Those whose
+    time is over come first, since nothing may keep them waiting. Raises Fault."""
+    if not ports.drainer.mark(drain.node, drain.mark):
+        return None
+    return (*ports.drainer.delete(drain.forced), *ports.drainer.evict(drain.pods))

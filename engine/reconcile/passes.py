@@ -16,10 +16,10 @@ from engine.model.eviction import RefusedEviction
 from engine.model.fault import Fault
 from engine.model.ledger import Ledger
 from engine.model.outcome import ClaimOutcome, Outcome, OutcomeStatus
-from engine.model.plan import Plan, RemovalPhase
+from engine.model.plan import Plan
 from engine.model.snapshot import CloudFacts, Snapshot
 from engine.reconcile.clock_words import clock_words
-from engine.reconcile.hands import chores_of, nominate_and_register
+from engine.reconcile.hands import chores_of, drain_now, drains_of, nominate_and_register
 from engine.reconcile.lanes import converge_lanes
 from engine.reconcile.one_writer import sole_writer
 from engine.reconcile.ports import OnEvent, Ports, Tell
@@ -155,7 +155,7 @@ def apply(ports: Ports, proposal: Proposal, tell: Tell, on_progress: OnEvent) ->
     with sole_writer(ports, tell):
         refuse_if_stale(ports, plan)
         ports.store.write_ledger(plan.ledger)
-        _mark(ports, plan, tell)
+        _mark(ports, proposal, tell)
         if not _changes_document(proposal) and proposal.is_settled:
             return None
         return _published_and_converged(ports, proposal, tell, on_progress)
@@ -197,13 +197,12 @@ def _changes_document(proposal: Proposal) -> bool:
     return published is None or proposal.plan.document.version != published.version
 
 
-def _mark(ports: Ports, plan: Plan, tell: Tell) -> None:
-    for removal in plan.removals:
-        if removal.phase is RemovalPhase.MARK and removal.record.node:
-            ports.drainer.mark(removal.record.node)
-            for answer in ports.drainer.evict(removal.pods):
-                if answer.is_refused:
-                    tell(refusal_line(RefusedEviction(removal.record.node, answer)))
+def _mark(ports: Ports, proposal: Proposal, tell: Tell) -> None:
+    blocked = proposal.snapshot.blocked_evictions
+    for drain in drains_of(proposal.plan):
+        for answer in drain_now(ports, drain) or ():
+            if answer.is_refused:
+                tell(refusal_line(RefusedEviction(drain.node, answer), blocked.get(answer.pod)))
 
 
 def _published_and_converged(ports: Ports, proposal: Proposal, tell: Tell, on_progress: OnEvent) -> Outcome:

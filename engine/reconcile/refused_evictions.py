@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
+from engine.model.blocked_eviction import BlockedEviction
 from engine.model.eviction import Eviction, EvictionStatus, RefusedEviction
 from engine.model.fault import Fault
 from engine.model.plan import Plan, RemovalPhase
@@ -22,6 +23,7 @@ class RefusedEvictions:
     def __init__(self, troubles: Troubles) -> None:
         self._troubles = troubles
         self._standing: dict[tuple[str, PodKey], RefusedEviction] = {}
+        self._blocked: Mapping[PodKey, BlockedEviction] = {}
 
     def answered(self, node: str, answers: Iterable[Eviction]) -> None:
         """What the API server said of the node's pods just now."""
@@ -33,15 +35,17 @@ class RefusedEvictions:
             elif before is None or before.answer.status is not answer.status:
                 # Its words name how many pods are healthy at the moment, which is no other refusal.
                 self._standing[asked] = RefusedEviction(node, answer)
-                self._troubles.tell(_subject(asked), _fault(self._standing[asked]))
+                self._troubles.tell(_subject(asked), _fault(self._standing[asked], self._blocked.get(answer.pod)))
 
-    def look(self, plan: Plan) -> None:
-        """A pod that the plan asks no more to leave is over, whatever became of it."""
+    def look(self, plan: Plan, blocked: Mapping[PodKey, BlockedEviction]) -> None:
+        """A pod that the plan asks no more to leave is over, whatever became of it. ``blocked`` tells, until the next
+        look, what budgets hold pods."""
+        self._blocked = blocked
         asked = {
             (removal.record.node, pod)
             for removal in plan.removals
             if removal.phase is RemovalPhase.MARK
-            for pod in removal.pods
+            for pod in (*removal.pods, *(each.pod for each in removal.forced))
         }
         for each in [each for each in self._standing if each not in asked]:
             self._over(each)
@@ -56,14 +60,18 @@ class RefusedEvictions:
             self._troubles.over(_subject(asked), f"pod {pod} does not hold node {node} any more")
 
 
-def refusal_line(refused: RefusedEviction) -> str:
-    """What holds which node, and why."""
+def refusal_line(refused: RefusedEviction, blocked: BlockedEviction | None = None) -> str:
+    """What holds which node, and why. ``blocked`` names the budgets, which the API server does not where there are
+    several."""
     answer = refused.answer
-    return f"pod {answer.pod} stays on node {refused.node}, which is to leave: {answer.message or answer.status.value}"
+    words = answer.message or answer.status.value
+    if answer.status is EvictionStatus.SEVERAL_BUDGETS and blocked is not None:
+        words = str(blocked)
+    return f"pod {answer.pod} stays on node {refused.node}, which is to leave: {words}"
 
 
-def _fault(refused: RefusedEviction) -> Fault:
-    return Fault(refusal_line(refused), _HINTS.get(refused.answer.status, "it is asked again"))
+def _fault(refused: RefusedEviction, blocked: BlockedEviction | None) -> Fault:
+    return Fault(refusal_line(refused, blocked), _HINTS.get(refused.answer.status, "it is asked again"))
 
 
 def _subject(asked: tuple[str, PodKey]) -> str:

@@ -9,7 +9,7 @@ from attrs import evolve, frozen
 
 from engine.model.canonical import digest
 from engine.model.outcome import Outcome, OutcomeStatus
-from engine.model.plan import Plan, RemovalPhase
+from engine.model.plan import Plan
 from engine.reconcile import passes
 from engine.reconcile.passes import Proposal
 from engine.reconcile.ports import OnEvent, Ports, Tell
@@ -51,7 +51,7 @@ class Ending:
 
 def up(ports: Ports, audience: Audience, reviewed: Plan | None = None) -> Ending:
     """Converge the environment. With ``reviewed`` exactly that plan is applied, and nothing beyond it but what it
-    began: a node that it marked is released.
+    began: a node that it marked is drained and released.
 
     Raises Fault; KeyboardInterrupt, once the outcome is recorded and shown, when a person broke it off.
     """
@@ -99,17 +99,20 @@ def _applied(ports: Ports, proposal: Proposal, audience: Audience) -> Outcome | 
 
 
 def _follows_from(plan: Plan, approved: list[Plan]) -> bool:
-    """Whether a plan only carries on with what was approved: it releases nodes that were marked then."""
+    """Whether a plan only carries on with what was approved: it drains and releases nodes that were marked then."""
     if not approved or plan.launches or not _only_sheds_templates(plan, approved[-1]):
         return False
     marked = {removal.record.claim for earlier in approved for removal in earlier.removals}
-    return all(removal.phase is RemovalPhase.RELEASE and removal.record.claim in marked for removal in plan.removals)
+    return all(removal.record.claim in marked for removal in plan.removals)
 
 
 def _only_asks_again(plan: Plan, before: Plan) -> bool:
     """Whether all that is left is to ask the same pods to leave: their budgets hold them back, and a later run asks."""
-    asked = {(removal.record.claim, removal.pods) for removal in before.removals}
-    waiting = all(removal.pods and (removal.record.claim, removal.pods) in asked for removal in plan.removals)
+    asked = {(removal.record.claim, removal.pods, removal.forced) for removal in before.removals}
+    waiting = all(
+        (removal.pods or removal.forced) and (removal.record.claim, removal.pods, removal.forced) in asked
+        for removal in plan.removals
+    )
     return bool(plan.removals) and waiting and not (plan.launches or plan.foundation_changes)
 
 

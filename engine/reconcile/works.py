@@ -108,7 +108,7 @@ class Works:
     ) -> PassResult:
         """Begin all of it. STANDBY where somebody else is at work. Raises Fault, and then has begun a part at most."""
         self._unmanaged.tell(snapshot)
-        self.refused_evictions.look(plan)
+        self.refused_evictions.look(plan, snapshot.blocked_evictions)
         published = snapshot.document
         changes = plan.document.version != (published.version if published else 0)
         main = ports.environment.name

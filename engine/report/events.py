@@ -9,6 +9,7 @@ from attrs import evolve, frozen
 
 from engine.model.claim import Claim
 from engine.model.document import RemovalRecord
+from engine.model.drain_stay import DetachesVolumes
 from engine.model.eviction import Eviction, RefusedEviction
 from engine.model.node import Node
 from engine.model.object_event import EventObject, EventReason, EventType, ObjectEvent
@@ -157,6 +158,9 @@ class _Told:
             for pod in removal.pods if removal.phase is RemovalPhase.MARK else ():
                 why = f"asked to leave node {record.node}: {record.reason.value}, {record.rule}"
                 yield self._on_pod(pod, EventReason.EVICTED, why)
+            for each in removal.forced:
+                why = f"deleted from node {record.node}, to be gone by {_clock(each.by)}: {each.why}"
+                yield self._on_pod(each.pod, EventReason.EVICTED, why, EventType.WARNING)
 
     def held_by(self, refused: Sequence[RefusedEviction]) -> Iterator[ObjectEvent]:
         by_node: dict[str, list[Eviction]] = {}
@@ -199,6 +203,7 @@ class _Told:
                 | SeveralNodes()
                 | RuleKeeps()
                 | OutsideWindow()
+                | DetachesVolumes()
             ):
                 words = stay_words(kept.reason, self.plan.decided_at)
                 yield from self._on_node(node, EventReason.DISRUPTION_BLOCKED, words)
@@ -261,6 +266,7 @@ def _leaving(removal: Removal) -> str:
         f"{doing}: {record.reason.value}, {record.rule}",
         *([f"budget {use.budget} ({use.used} of {use.allowed})"] if use is not None else []),
         *([f"{counted(len(removal.pods), 'pod')} to move"] if removal.pods else []),
+        *([f"{counted(len(removal.forced), 'pod')} out of time"] if removal.forced else []),
         f"saves {record.usd_per_hour}",
     ]
     return "; ".join(parts)

@@ -11,6 +11,7 @@ from attrs import frozen
 
 from engine.model import labels as keys
 from engine.model.constraint import Taint, TaintEffect
+from engine.model.drain import Mark
 from engine.model.eviction import Eviction, EvictionStatus
 from engine.model.node import Node
 from engine.model.pod import DaemonSet, Pod, PodKey
@@ -99,13 +100,14 @@ class SimulatedCluster:
             self._settle_nodes(state, present)
             self._bind_pods(state, _nominated(state, present, planned or {}))
 
-    def mark(self, node_name: str) -> bool:
+    def mark(self, node_name: str, mark: Mark) -> bool:
         """Cordon a node and taint it for removal; False when there is no such node."""
-        return self._retaint(node_name, unschedulable=True, added=[_DISRUPTED])
+        taint = {**_DISRUPTED, "timeAdded": timestamp(mark.at)}
+        return self._retaint(node_name, unschedulable=True, added=[taint], reason=mark.reason.value)
 
     def unmark(self, node_name: str) -> bool:
         """Undo ``mark``; False when there is no such node."""
-        return self._retaint(node_name, unschedulable=False, added=[])
+        return self._retaint(node_name, unschedulable=False, added=[], reason=None)
 
     def register(self, node_name: str, labels: Mapping[str, str], taints: Sequence[Taint], *, hold: bool) -> bool:
         """Label a node; its taints this cluster has seen to, and it holds none. False when there is no such node."""
@@ -130,6 +132,10 @@ class SimulatedCluster:
             found = {key for pod in state.pods if (key := _key(pod)) in wanted and pod["spec"].get("nodeName")}
             self._replace(state, lambda pod: _key(pod) in found)
         return tuple(Eviction(pod, EvictionStatus.EVICTED if pod in found else EvictionStatus.GONE) for pod in pods)
+
+    def delete(self, pods: Sequence[tuple[PodKey, int]]) -> tuple[Eviction, ...]:
+        """Let pods go at once: nothing here takes time to end."""
+        return self.evict([pod for pod, _ in pods])
 
     def add_objects(self, objects: Sequence[KubernetesObject]) -> int:
         """Apply pods, workloads (each with its replicas), daemonsets and nodes; other kinds are passed over.
@@ -222,15 +228,23 @@ class SimulatedCluster:
         ]
         state.pods = [pod for pod in state.pods if not is_going(pod)] + successors
 
-    def _retaint(self, node_name: str, *, unschedulable: bool, added: list[dict[str, str]]) -> bool:
+    def _retaint(self, node_name: str, *, unschedulable: bool, added: list[dict[str, str]], reason: str | None) -> bool:
         with self._file.changing() as state:
             node = next((each for each in state.nodes if each["metadata"]["name"] == node_name), None)
             if node is None:
                 return False
             spec = node.setdefault("spec", {})
-            others = [taint for taint in spec.get("taints") or [] if taint.get("key") != keys.DISRUPTED_TAINT]
-            spec["taints"] = others + added
+            taints = spec.get("taints") or []
+            # A mark keeps its time, and its reason.
+            own = [taint for taint in taints if taint.get("key") == keys.DISRUPTED_TAINT]
+            others = [taint for taint in taints if taint.get("key") != keys.DISRUPTED_TAINT]
+            spec["taints"] = others + ((own or added) if added else [])
             spec["unschedulable"] = unschedulable
+            annotations = node["metadata"].setdefault("annotations", {})
+            if reason is None:
+                annotations.pop(keys.MARKED_FOR, None)
+            else:
+                annotations.setdefault(keys.MARKED_FOR, reason)
             return True
 
 

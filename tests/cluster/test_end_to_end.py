@@ -14,6 +14,7 @@ import urllib.request
 import uuid
 from collections import Counter
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,8 @@ import pytest
 
 from engine.actuate.drain import KubernetesDrainer
 from engine.model import labels as keys
+from engine.model.drain import Mark
+from engine.model.reason import DisruptionReason
 from engine.observe.api_server import ApiServer
 from engine.sandbox.control_plane import Plane
 from engine.sandbox.ec2 import Ec2Endpoint
@@ -104,7 +107,8 @@ def test_a_deployment_is_bought_for_bound_scaled_down_drained_past_a_budget_and_
     eventually(lambda: len(cluster.list("Pod", "app=serve")) == 2, "two pods are left")
     first, second = bound_to(cluster.running("app=serve"))
     [held] = [pod["metadata"]["name"] for pod in cluster.list("Pod", "app=serve") if pod["spec"]["nodeName"] == first]
-    KubernetesDrainer(ApiServer(str(live.plane.kubeconfig))).mark(first)
+    mark = Mark(datetime.now(UTC), DisruptionReason.EMPTY)
+    KubernetesDrainer(ApiServer(str(live.plane.kubeconfig))).mark(first, mark)
     (spare,) = set(node_names(cluster, live)) - {first, second}
     eventually(lambda: evictions(live.plane)[REFUSED] - before[REFUSED] >= 2, "two passes ask, and are refused")
     assert evictions(live.plane)[ALLOWED] == before[ALLOWED]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -22,12 +23,14 @@ from engine.converge.pulumi_cli import ToolchainError
 from engine.converge.toolchain import find_toolchain, pulumi_home
 from engine.decide.add_ons import add_ons
 from engine.model.cluster_access import LEASE_NAMESPACE
+from engine.model.drain import Mark
 from engine.model.eviction import EvictionStatus
 from engine.model.fault import Fault
 from engine.model.in_cluster import ChangeKind, InstallOutcome
 from engine.model.object_event import EventObject, EventReason, EventType, ObjectEvent
 from engine.model.pod import PodKey
 from engine.model.policy import Policy
+from engine.model.reason import DisruptionReason
 from engine.observe.api_server import ApiServer
 from engine.observe.cluster import KubernetesCluster
 from engine.observe.live_cluster import LiveCluster
@@ -254,11 +257,13 @@ def test_the_runner_may_do_all_that_a_pass_does(of: Project, runner: ApiServer, 
     cluster.create(pod("leaving", {"cpu": "1"}, nodeName=node))
     try:
         assert KubernetesRegistrar(runner).label(node, {"a": "b"})
-        assert KubernetesDrainer(runner).mark(node)
+        assert KubernetesDrainer(runner).mark(node, Mark(datetime.now(UTC), DisruptionReason.EMPTY))
         assert KubernetesDrainer(runner).unmark(node)
         assert KubernetesNominator(runner).nominate(PodKey(cluster.namespace, "here"), node) == ""
         [eviction] = KubernetesDrainer(runner).evict([PodKey(cluster.namespace, "leaving")])
         assert eviction.status is EvictionStatus.EVICTED
+        [deletion] = KubernetesDrainer(runner).delete([(PodKey(cluster.namespace, "here"), 1)])
+        assert deletion.status is EvictionStatus.EVICTED
         lease = KubernetesLease(runner, LEASE_NAMESPACE, f"nodewright-{of.environment}", "me", keeps=False)
         assert lease.take() == ""
         assert lease.renew()

@@ -13,6 +13,7 @@ from attrs import evolve
 
 from engine.model.claim import Claim
 from engine.model.document import DesiredDocument
+from engine.model.drain import Mark
 from engine.model.environment import Environment
 from engine.model.fault import Fault
 from engine.model.lane import lane_part, lane_slice
@@ -309,12 +310,12 @@ class LoopPorts(WorldPorts):
         self.step("claims")
         return super().read_claims(environment, names)
 
-    def mark(self, node_name: str) -> bool:
+    def mark(self, node_name: str, mark: Mark) -> bool:
         self.step("mark")
         if node_name not in self.world.nodes:
             return False
         self.live.changed()
-        return super().mark(node_name)
+        return super().mark(node_name, mark)
 
     @contextmanager
     def session(self, tell: Tell) -> Iterator[ConvergingSession]:

@@ -12,6 +12,7 @@ from engine.converge.store import DocumentStore, FileStore
 from engine.model import labels as keys
 from engine.model.constraint import Taint
 from engine.model.document import DesiredDocument
+from engine.model.drain import Mark
 from engine.model.environment import Environment
 from engine.model.eviction import Eviction, EvictionStatus
 from engine.model.fault import Fault
@@ -46,6 +47,7 @@ class WorldPorts:
         self.cannot_destroy: Fault | None = None
         self.nominated: list[tuple[PodKey, str]] = []
         self.evicted: list[PodKey] = []
+        self.deleted: list[tuple[PodKey, int]] = []
         self.held_pods: dict[PodKey, Eviction] = {}
         self.labelled: list[str] = []
         store = FileStore(folder, world.environment.name)
@@ -83,7 +85,10 @@ class WorldPorts:
         self.nominated.append((pod, node_name))
         return ""
 
-    def mark(self, node_name: str) -> bool:
+    def waiting(self) -> None:
+        return None
+
+    def mark(self, node_name: str, mark: Mark) -> bool:
         self.world.mark(node_name)
         return True
 
@@ -112,6 +117,10 @@ class WorldPorts:
     def evict(self, pods: Sequence[PodKey]) -> tuple[Eviction, ...]:
         self.evicted += pods
         return tuple(self.held_pods.get(pod, Eviction(pod, EvictionStatus.EVICTED)) for pod in pods)
+
+    def delete(self, pods: Sequence[tuple[PodKey, int]]) -> tuple[Eviction, ...]:
+        self.deleted += pods
+        return tuple(Eviction(pod, EvictionStatus.EVICTED) for pod, _ in pods)
 
     @contextmanager
     def session(self, tell: Tell) -> Iterator[ConvergingSession]:

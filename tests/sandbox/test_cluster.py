@@ -11,15 +11,18 @@ import pytest
 from engine.model import labels as keys
 from engine.model.claim import Claim
 from engine.model.constraint import TaintEffect
+from engine.model.drain import Mark
 from engine.model.eviction import EvictionStatus
 from engine.model.node import Instance, InstanceState
 from engine.model.pod import PodKey
+from engine.model.reason import DisruptionReason
 from engine.observe.cluster import ClusterFacts, decode_cluster
 from engine.sandbox.cluster import SimulatedCluster
 from engine.sandbox.cluster_objects import Machine, machines_of, passed_over
 from engine.sandbox.cluster_state import STATE_FILE, SandboxClusterError
 from tests import builders
 
+MARK = Mark(builders.NOON, DisruptionReason.EMPTY)
 GPU_TAINT = builders.taint("nvidia.com/gpu", "true")
 POOL = builders.node_pool(taints=[GPU_TAINT], labels={"workload-type": "inference"})
 
@@ -266,12 +269,13 @@ def test_a_marked_node_takes_no_pods_until_it_is_unmarked(cluster_of: Grown) -> 
     cluster.advance([machine()])
     name = facts(cluster).nodes[0].name
 
-    assert cluster.mark(name)
-    assert cluster.mark(name)
+    assert cluster.mark(name, MARK)
+    assert cluster.mark(name, Mark(builders.NOON + builders.minutes(1), DisruptionReason.DRIFTED))
     cluster.add_objects([pod_object(gpu=1)])
     cluster.advance([machine()])
     marked = facts(cluster)
     assert marked.nodes[0].is_marked
+    assert (marked.nodes[0].marked_at, marked.nodes[0].marked_for) == (MARK.at, MARK.reason)
     assert [taint.effect for taint in marked.nodes[0].taints].count(TaintEffect.NO_SCHEDULE) == 2
     assert marked.pods[0].is_waiting
 
@@ -282,7 +286,7 @@ def test_a_marked_node_takes_no_pods_until_it_is_unmarked(cluster_of: Grown) -> 
 
 
 def test_marking_a_node_that_is_gone_says_so(cluster_of: Grown) -> None:
-    assert not cluster_of().mark("no-such-node")
+    assert not cluster_of().mark("no-such-node", MARK)
     assert not cluster_of().unmark("no-such-node")
 
 
