@@ -56,9 +56,10 @@ class ApiServer:
         query: Mapping[str, str] | None = None,
         body: object = None,
         content_type: str = "application/json",
+        accept: str = "application/json",
     ) -> tuple[int, bytes]:
         """The HTTP status and body of an answer, whatever it is. Raises ObservationFailed when there is none."""
-        headers = {"Accept": "application/json", "Content-Type": content_type}
+        headers = {"Accept": accept, "Content-Type": content_type}
 
         def send(client: Any) -> Any:
             request = client.param_serialize(

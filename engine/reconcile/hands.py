@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import nullcontext, suppress
 from functools import partial
+from itertools import chain
 from queue import Empty, SimpleQueue
 
-from attrs import frozen
+from attrs import field, frozen
 
 from engine.model.drain import Mark
 from engine.model.eviction import Eviction
@@ -17,6 +18,7 @@ from engine.model.pod import Pod, PodKey
 from engine.model.quantity import NOTHING
 from engine.model.snapshot import Snapshot
 from engine.reconcile.host import Host, Work
+from engine.reconcile.openings import Opening, Turns
 from engine.reconcile.ports import Ports
 from engine.reconcile.registrations import Registration, Step, closed_nodes, registrations
 from engine.reconcile.troubles import as_fault
@@ -48,9 +50,12 @@ class Drain:
 
 @frozen
 class Chores:
+    """Nodes of lower ``ranks`` are opened first, and those of none last."""
+
     registrations: tuple[Registration, ...] = ()
     nominations: tuple[Nomination, ...] = ()
     marks: tuple[Drain, ...] = ()
+    ranks: Mapping[str, tuple[int, ...]] = field(factory=dict)
 
     def __bool__(self) -> bool:
         return bool(self.registrations or self.nominations or self.marks)
@@ -63,7 +68,9 @@ def chores_of(plan: Plan, snapshot: Snapshot) -> Chores:
     lower priority included. So nodes whose pods go first are opened first, and those with room to spare last.
     """
     named = {pod.key: pod.nominated_node_name for pod in snapshot.pods} if plan.nominations else {}
-    due = _in_order_of_opening(registrations(plan, snapshot), plan, snapshot)
+    due = registrations(plan, snapshot)
+    ranks = _ranks(plan, snapshot) if due and plan.nominations else {}
+    due = tuple(sorted(due, key=lambda each: (each.node not in ranks, ranks.get(each.node, ()))))
     closed = closed_nodes(snapshot, due) if plan.nominations else frozenset()
     return Chores(
         registrations=due,
@@ -71,6 +78,7 @@ def chores_of(plan: Plan, snapshot: Snapshot) -> Chores:
             each for each in plan.nominations if named.get(each.pod) != each.node and each.node not in closed
         ),
         marks=drains_of(plan),
+        ranks=ranks,
     )
 
 
@@ -88,11 +96,9 @@ def drains_of(plan: Plan) -> tuple[Drain, ...]:
     )
 
 
-def _in_order_of_opening(due: tuple[Registration, ...], plan: Plan, snapshot: Snapshot) -> tuple[Registration, ...]:
-    """By the highest priority that is nominated to each, then by the lowest; then those first that leave no room to
-    pods of others."""
-    if not (due and plan.nominations):
-        return due
+def _ranks(plan: Plan, snapshot: Snapshot) -> dict[str, tuple[int, ...]]:
+    """Of each node that pods are nominated to, lowest first: by the highest priority of these, then by the lowest; then
+    those that leave no room to pods of others."""
     pods = {pod.key: pod for pod in snapshot.pods}
     room = {node.name: node.allocatable for node in snapshot.nodes}
     of_node: dict[str, list[Pod]] = {}
@@ -100,15 +106,12 @@ def _in_order_of_opening(due: tuple[Registration, ...], plan: Plan, snapshot: Sn
         of_node.setdefault(told.node, []).append(pods[told.pod])
     asked = {pod.placing.requests for told in of_node.values() for pod in told}
 
-    def order(each: Registration) -> tuple[bool, int, int, int]:
-        own = of_node.get(each.node)
-        if not own:
-            return True, 0, 0, 0
-        left = room[each.node] - sum((pod.placing.requests for pod in own), NOTHING)
+    def rank(name: str, own: list[Pod]) -> tuple[int, ...]:
+        left = room[name] - sum((pod.placing.requests for pod in own), NOTHING)
         priorities = [pod.priority for pod in own]
-        return False, -max(priorities), -min(priorities), sum(requests.fits_in(left) for requests in asked)
+        return -max(priorities), -min(priorities), int(any(requests.fits_in(left) for requests in asked))
 
-    return tuple(sorted(due, key=order))
+    return {name: rank(name, own) for name, own in of_node.items()}
 
 
 @frozen
@@ -140,6 +143,7 @@ class Hands:
             registrations=tuple(each for each in chores.registrations if _named(each) not in self._done_at),
             nominations=tuple(each for each in chores.nominations if each not in self._done_at),
             marks=tuple(each for each in chores.marks if each.essence not in self._done_at),
+            ranks=chores.ranks,
         )
 
     def begin(self, chores: Chores, ports: Ports) -> None:
@@ -162,7 +166,7 @@ class Hands:
     def _work(self, chores: Chores, ports: Ports) -> None:
         faults: list[tuple[str, Fault]] = []
         answers: list[tuple[str, tuple[Eviction, ...]]] = []
-        for subject, work in (*_steps(chores, ports), *_drains(chores, ports, answers.append)):
+        for subject, work in chain(_steps(chores, ports), _drains(chores, ports, answers.append)):
             try:
                 work()
             except Exception as error:
@@ -177,23 +181,42 @@ def _named(registration: Registration) -> object:
     return registration.node, registration.step, tuple(sorted(registration.labels))
 
 
-def _steps(chores: Chores, ports: Ports) -> list[tuple[str, Work]]:
-    """In the order in which pods gain by them; marks apart.
+def _steps(chores: Chores, ports: Ports) -> Iterator[tuple[str, Work]]:
+    """In the order in which pods gain by them; marks apart. Each must be done when the next is asked for.
 
     A pod that is tried in vain while its node is closed loses its nomination, so each new node is opened right after
-    its own pods are told, node by node; and they are told again, for those that were tried in between.
+    its own pods are told; and they are told again, for those that were tried in between. Nodes without pods of their
+    own open last: those of others would go there.
     """
-    opening = {each.node for each in chores.registrations if each.opens}
+    openings, others = _openings(chores)
+    opening = {each.registration.node for each in openings}
     told_first = tuple(each for each in chores.nominations if each.node not in opening)
-    steps: list[tuple[str, Work]] = [(_NOMINATIONS, partial(_nominate, ports, told_first))] if told_first else []
-    for each in chores.registrations:
-        own = tuple(told for told in chores.nominations if told.node == each.node) if each.opens else ()
-        if own:
-            steps.append((_NOMINATIONS, partial(_nominate, ports, own)))
-        steps.append((f"node {each.node}", partial(register, ports, each)))
-        if own:
-            steps.append((_NOMINATIONS, partial(_nominate, ports, own)))
-    return steps
+    if told_first:
+        yield _NOMINATIONS, partial(_nominate, ports, told_first)
+    for step in (each for each in others if not each.opens):
+        yield f"node {step.node}", partial(register, ports, step)
+    for group in Turns(ports.nominator).groups(openings):
+        for each in group:
+            yield _NOMINATIONS, partial(_nominate, ports, each.own)
+            yield f"node {each.registration.node}", partial(register, ports, each.registration)
+        for each in group:
+            yield _NOMINATIONS, partial(_nominate, ports, each.own)
+    for step in (each for each in others if each.opens):
+        yield f"node {step.node}", partial(register, ports, step)
+
+
+def _openings(chores: Chores) -> tuple[list[Opening], list[Registration]]:
+    """The nodes that are opened for pods of their own, and all other steps."""
+    own: dict[str, list[Nomination]] = {}
+    for told in chores.nominations:
+        own.setdefault(told.node, []).append(told)
+    openings = [
+        Opening(each, tuple(own[each.node]), chores.ranks.get(each.node, ()))
+        for each in chores.registrations
+        if each.opens and each.node in own
+    ]
+    apart = {each.registration.node for each in openings}
+    return openings, [each for each in chores.registrations if each.node not in apart]
 
 
 def _drains(chores: Chores, ports: Ports, answered: Answered) -> list[tuple[str, Work]]:

@@ -31,16 +31,20 @@ class Step(str, Enum):
 
 @frozen
 class Registration:
-    """One node's next step, with the ``labels`` that it lacks; ``taints`` are its claim's, for a node that is new."""
+    """One node's next step, with the ``labels`` that it lacks; ``taints`` are its claim's, for a node that is new.
+
+    One that is not ``closed`` is open to pods already, by itself.
+    """
 
     node: str
     step: Step
     labels: Mapping[str, str]
     taints: tuple[Taint, ...] = ()
+    closed: bool = True
 
     @property
     def opens(self) -> bool:
-        return self.step in (Step.REGISTER, Step.OPEN)
+        return self.closed and self.step in (Step.REGISTER, Step.OPEN)
 
 
 def registrations(plan: Plan, snapshot: Snapshot) -> tuple[Registration, ...]:
@@ -80,9 +84,8 @@ def _registration(node: Node, claim: Claim, milestones: Milestones | None, *, is
     lacking = {key: value for key, value in promised.items() if key not in node.labels}
     may_open = is_initialized or is_late or _is_whole(node, claim)
     if is_new:
-        return Registration(
-            node.name, Step.HOLD if came_closed and not may_open else Step.REGISTER, lacking, claim.taints
-        )
+        step = Step.HOLD if came_closed and not may_open else Step.REGISTER
+        return Registration(node.name, step, lacking, claim.taints, closed=came_closed or is_held)
     if is_held and may_open:
         return Registration(node.name, Step.OPEN, lacking)
     return Registration(node.name, Step.LABEL, lacking) if lacking else None

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
-from engine.actuate.nominate import KubernetesNominator
+from engine.actuate.nominate import KubernetesNominator, Waiting
+from engine.model.fault import Fault
 from engine.model.pod import PodKey
 
 POD = PodKey("ai", "llm-0")
@@ -16,7 +19,13 @@ class Server:
         self.asked: list[tuple[str, str, object, str]] = []
 
     def ask(
-        self, method: str, path: str, *, body: object = None, content_type: str = "application/json"
+        self,
+        method: str,
+        path: str,
+        *,
+        body: object = None,
+        content_type: str = "application/json",
+        accept: str = "application/json",
     ) -> tuple[int, bytes]:
         self.asked.append((method, path, body, content_type))
         return self.status, f'{{"message": "{self.message}"}}'.encode()
@@ -52,3 +61,27 @@ def test_a_pod_that_was_bound_meanwhile_is_no_refusal() -> None:
 )
 def test_a_refusal_says_what_stands_in_the_way(status: int, words: str) -> None:
     assert words in KubernetesNominator(Server(status)).nominate(POD, "node-1")
+
+
+def metadata(name: str, version: str) -> dict[str, object]:
+    return {"metadata": {"namespace": "ai", "name": name, "resourceVersion": version}}
+
+
+@pytest.mark.parametrize(
+    ("items", "pods"),
+    [([metadata("llm-0", "7"), metadata("llm-1", "9")], {POD: 7, PodKey("ai", "llm-1"): 9}), (None, {})],
+)
+def test_how_pods_stand_that_are_bound_to_no_node_is_one_list_of_metadata(
+    items: list[object] | None, pods: dict[PodKey, int]
+) -> None:
+    class Lists(Server):
+        def ask(self, method: str, path: str, **_: object) -> tuple[int, bytes]:  # type: ignore[override]
+            assert (method, path) == ("GET", "/api/v1/pods?fieldSelector=spec.nodeName%3D")
+            return 200, json.dumps({"metadata": {"resourceVersion": "12"}, "items": items}).encode()
+
+    assert KubernetesNominator(Lists(200)).waiting() == Waiting(12, pods)
+
+
+def test_a_refused_list_of_those_that_wait_is_a_fault() -> None:
+    with pytest.raises(Fault, match="a list of the pods that wait with 403"):
+        KubernetesNominator(Server(403)).waiting()

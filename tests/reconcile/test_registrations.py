@@ -190,6 +190,9 @@ def test_pods_are_told_their_node_again_once_it_is_open() -> None:
             done.append(f"{pod.name} to {node_name}")
             return ""
 
+        def waiting(self) -> None:
+            return None
+
         def register(self, node_name: str, *_: object, hold: bool) -> bool:
             done.append(f"{node_name} opened")
             return not hold
