@@ -7,9 +7,14 @@ from pathlib import Path
 import pytest
 from attrs import evolve
 
+from engine.model.blocked_eviction import BlockedEviction
 from engine.model.eviction import Eviction, EvictionStatus
+from engine.model.fault import Fault
 from engine.model.pod import Owner, Pod
+from engine.model.workload import ObjectKey
 from engine.reconcile.passes import apply, propose
+from engine.reconcile.refused_evictions import RefusedEvictions
+from engine.reconcile.troubles import Troubles
 from tests.builders import node_pool, pod
 from tests.decide.world import World, policy
 from tests.reconcile.loop_world import LoopPorts
@@ -17,6 +22,17 @@ from tests.reconcile.loops import EMPTY_AT_ONCE
 
 SET = Owner("ReplicaSet", "llm")
 BUDGET = "Cannot evict pod as it would violate the pod's disruption budget."
+
+
+class _Heard:
+    def __init__(self) -> None:
+        self.faults: list[Fault] = []
+
+    def say(self, line: str) -> None:
+        raise AssertionError(line)
+
+    def warn(self, fault: Fault) -> None:
+        self.faults.append(fault)
 
 
 def held_from(seconds: float, folder: Path, status: EvictionStatus = EvictionStatus.REFUSED_BY_BUDGET) -> LoopPorts:
@@ -64,6 +80,21 @@ def test_another_kind_of_refusal_is_told_anew(tmp_path: Path) -> None:
         f"{BUDGET} It needs 2 healthy pods and has 2",
         "two budgets select it",
     ]
+
+
+def test_several_budgets_on_one_pod_are_named_with_what_to_do() -> None:
+    key = pod("llm-0").key
+    several = BlockedEviction(EvictionStatus.SEVERAL_BUDGETS, (ObjectKey("default", "a"), ObjectKey("default", "b")))
+    heard = _Heard()
+    refused = RefusedEvictions(Troubles(heard))
+    refused.look(World(policy(node_pool()), []).decide(), {key: several})
+    refused.answered("node-1", [Eviction(key, EvictionStatus.SEVERAL_BUDGETS, "more than one PodDisruptionBudget")])
+
+    assert [str(each) for each in heard.faults] == [
+        "pod default/llm-0 stays on node node-1, which is to leave: 2 PodDisruptionBudgets select it "
+        "(default/a, default/b), and the eviction API wants one at most"
+    ]
+    assert heard.faults[0].hints == ("let one PodDisruptionBudget alone select the pod",)
 
 
 def test_its_end_is_told_once_the_pod_may_leave(tmp_path: Path) -> None:
