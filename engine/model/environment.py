@@ -150,6 +150,7 @@ class Environment:
     """One stack file, as a value. ``endpoint_url`` None is AWS itself. ``paused`` says why, empty is not paused.
 
     ``params`` are values for the rules' parameters, by rule and parameter name; ``enforcement`` overrides a rule's own.
+    ``interruption_queue`` is the SQS queue, by name or URL, of AWS's interruption messages; empty is none.
     ``rule_positions`` tell where those two stand in the file (``params[RULE][NAME]``, ``enforcement[RULE]``).
     """
 
@@ -177,6 +178,7 @@ class Environment:
     params: Mapping[str, Mapping[str, ParameterValue]] = field(factory=dict)
     enforcement: Mapping[str, Enforcement] = field(factory=dict)
     cel_engine: str = "cel-expr"
+    interruption_queue: str = ""
     rule_positions: Mapping[str, Position] = field(factory=dict, eq=False, repr=False)
 
     @property

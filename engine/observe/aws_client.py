@@ -26,6 +26,11 @@ _SIGNED_WRONGLY = frozenset(
         "UnrecognizedClientException",
     }
 )
+_READ_BY = {
+    "EC2": "AmazonEC2ReadOnlyAccess has it",
+    "SSM": "AmazonSSMReadOnlyAccess has it",
+    "SQS": "sqs:GetQueueUrl, sqs:ReceiveMessage and sqs:DeleteMessage on the queue",
+}
 _NOT_PERMITTED = frozenset({"UnauthorizedOperation", "AccessDenied", "AccessDeniedException"})
 
 
@@ -38,13 +43,16 @@ def is_loopback(endpoint_url: str | None) -> bool:
         return host == "localhost"
 
 
-def aws_client(service: str, endpoint_url: str | None, region: str) -> Any:
-    """A boto3 client that gives up within seconds; an emulator on loopback is never shown real credentials."""
+def aws_client(service: str, endpoint_url: str | None, region: str, read_seconds: int = _READ_SECONDS) -> Any:
+    """A boto3 client that gives up within seconds; an emulator on loopback is never shown real credentials.
+
+    ``read_seconds`` is how long it waits for an answer: longer than the service may take its time.
+    """
     from botocore.config import Config
 
     config = Config(
         connect_timeout=_CONNECT_SECONDS,
-        read_timeout=_READ_SECONDS,
+        read_timeout=read_seconds,
         retries={"total_max_attempts": _ATTEMPTS, "mode": "standard"},
         # Loopback is never behind a proxy.
         proxies={} if is_loopback(endpoint_url) else None,
@@ -109,7 +117,8 @@ def _refused(name: str, endpoint: str, what: str, error: Any) -> ObservationFail
     if code in _SIGNED_WRONGLY:
         hint = "the AWS credentials are wrong or have expired: sign in again, then `aws sts get-caller-identity`"
     elif code in _NOT_PERMITTED:
-        hint = f"give the identity that runs this the permission to read {what} (AmazonEC2ReadOnlyAccess has it)"
+        policy = f" ({_READ_BY[name]})" if name in _READ_BY else ""
+        hint = f"give the identity that runs this the permission to read {what}{policy}"
     else:
         hint = "run it again; if it stays, the message above is AWS's own"
     return ObservationFailed(f"{name} at {endpoint} refused {what} with {code}: {message}", hint)

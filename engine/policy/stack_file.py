@@ -172,6 +172,7 @@ def _environment(name: str, part: StackPart, rule_positions: dict[str, Position]
         params=part.params,
         enforcement=part.enforcement,
         cel_engine=part.cel_engine,
+        interruption_queue=part.interruption_queue or "",
         rule_positions=rule_positions,
     )
 

@@ -151,6 +151,14 @@ Arn = Annotated[
         )
     ),
 ]
+Queue = Annotated[
+    str,
+    PlainValidator(
+        matching(
+            r"https?://[A-Za-z0-9.:/_-]+|[A-Za-z0-9_-]{1,80}", "SQS queue, by name or URL", "prod-gpu-interruptions"
+        )
+    ),
+]
 Duration = Annotated[timedelta, PlainValidator(read_duration)]
 Number = Annotated[int, PlainValidator(whole(0, _MANY, or_text=True))]
 CapacityType = Annotated[str, PlainValidator(one_text_of(_CAPACITY_TYPES, "capacity type", "unknown-value"))]
@@ -260,3 +268,4 @@ class StackPart(Part):
         ObjectName, Annotated[Enforcement, PlainValidator(one_of(Enforcement, "enforcement", "unknown-value"))]
     ] = Field(default_factory=dict)
     cel_engine: Annotated[str, PlainValidator(one_text_of(ENGINES, "CEL engine", "unknown-value"))] = DEFAULT
+    interruption_queue: Queue | None = None

@@ -31,6 +31,7 @@ from engine.observe.catalog_source import read_catalog_data
 from engine.observe.cluster import ClusterFacts, ClusterReader, KubernetesCluster
 from engine.observe.ec2 import Ec2Reader
 from engine.observe.ec2_foundation import Ec2FoundationFinder
+from engine.observe.interruptions import InterruptionQueue
 from engine.observe.live_cluster import LiveCluster
 from engine.reconcile import sandboxed
 from engine.reconcile.following import Polled, Watched
@@ -96,7 +97,13 @@ def assemble(workspace: Workspace, name: str) -> Ports:
         live=ways.live,
         api_server=ways.api_server,
         now=lambda: datetime.now(UTC),
+        interruptions=_interruptions(environment),
     )
+
+
+def _interruptions(environment: Environment) -> InterruptionQueue | None:
+    queue = environment.interruption_queue
+    return InterruptionQueue(environment.endpoint_url, environment.region, queue) if queue else None
 
 
 @frozen

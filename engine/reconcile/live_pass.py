@@ -17,6 +17,7 @@ from engine.reconcile.clock_words import clock_words
 from engine.reconcile.cloud_cache import CloudCache
 from engine.reconcile.crew import Crew
 from engine.reconcile.host import Host
+from engine.reconcile.mailbox import MailReader
 from engine.reconcile.memory import Memory
 from engine.reconcile.passes import selector_failures
 from engine.reconcile.ports import LiveSource, PassObserver, Ports
@@ -50,7 +51,9 @@ class LivePass:
         works: Works,
         troubles: Troubles,
         observer: PassObserver,
+        mail: MailReader,
     ) -> None:
+        self._mail = mail
         self._live, self._host, self._cloud, self._memory = live, host, cloud, memory
         self._crew, self._works, self._troubles, self._observer = crew, works, troubles, observer
         self._strangers_asked: set[str] = set()
@@ -85,6 +88,8 @@ class LivePass:
             )
         if result is PassResult.IDLE and outcomes:
             result = _result_of(outcomes)
+        if result not in (PassResult.PAUSED, PassResult.STANDBY) and self._memory.is_saved:
+            self._mail.settle(ports.interruptions, snapshot, self._memory.ledger)
         self._tell_pause(ports, paused)
         self._tell_problems(ports, snapshot)
         report = report_of(
@@ -136,6 +141,7 @@ class LivePass:
             karpenter=facts.karpenter,
             busy_stacks=self._crew.busy,
             paused=ports.environment.paused or self.pause_seen,
+            interruptions=self._mail.told(),
         )
 
     def _ask_about_strangers(self, nodes: tuple[Node, ...], instances: tuple[Instance, ...]) -> None:

@@ -21,6 +21,7 @@ from engine.reconcile.file_watch import FileWatch
 from engine.reconcile.hands import Hands
 from engine.reconcile.host import Host
 from engine.reconcile.live_pass import LivePass, Looked
+from engine.reconcile.mailbox import MailReader
 from engine.reconcile.memory import Memory
 from engine.reconcile.ports import ConvergingSession, LiveSource, PassObserver, Ports, RunAudience
 from engine.reconcile.stopping import Stop
@@ -95,12 +96,13 @@ class Loop:
         self._memory = Memory(ports.store)
         self._crew = Crew(host, live.poke, audience.on_event)
         self._cloud = CloudCache(host, live.poke)
+        self._mail = MailReader(host, self._troubles, live.poke, self._cloud.expire)
         self._opened = ExitStack()
         self._session: ConvergingSession | None = None
         hands = Hands(host, live.poke)
         self._works = Works(host, self._memory, self._crew, hands, self._troubles, observer, self._open_session)
         self._looking = LivePass(
-            live, host, self._cloud, self._memory, self._crew, self._works, self._troubles, observer
+            live, host, self._cloud, self._memory, self._crew, self._works, self._troubles, observer, self._mail
         )
         self._back_off = BackOff(host)
         self._files = FileWatch(host.monotonic)
@@ -124,6 +126,7 @@ class Loop:
             else:
                 # A pause that only taking the lease shows would cost a pass that says standby.
                 self._look_at_lease()
+                self._mail.read_first(self._ports.interruptions)
             self._await_first_sight()
             while not (self._stop.is_requested or self._is_at_rest):
                 self._turn()
@@ -174,6 +177,7 @@ class Loop:
             self._heartbeat_at,
             self._again_at,
             self._cloud.due_at(every),
+            self._mail_due_at(),
             self._lease_seen_at + _LOOK_AT_LEASE_SECONDS,
             self._lanes_due_at(),
             self._files.due_at(),
@@ -194,19 +198,33 @@ class Loop:
         if self._live.unsynced():
             # Whoever reads the metrics would take an old picture of the cluster for one of now.
             return True
-        return self._cloud.has_news or self._ports.lease.paused() != self._looking.pause_seen
+        return (
+            self._cloud.has_news
+            or self._mail.has_news
+            or self._host.monotonic() >= self._mail_due_at()
+            or self._ports.lease.paused() != self._looking.pause_seen
+        )
 
     def _has_reason(self, revision: int) -> bool:
         due_at = min(self._heartbeat_at, self._again_at, self._lanes_due_at(), self._files.read_at)
+        # By now mail is read again, where that was all that pressed.
         return revision > self._decided_revision or self._is_urgent() or self._host.monotonic() >= due_at
 
     def _tend(self) -> None:
         """Look at the files, and keep EC2's answers and the lease's annotation fresh in the background."""
         self._files.look(self._ports)
         self._cloud.keep_fresh(self._ports, self._memory.document, self._memory.ledger)
+        if self._host.monotonic() >= self._mail_due_at():
+            self._mail.keep_reading(self._ports.interruptions)
         if self._host.monotonic() >= self._lease_seen_at + _LOOK_AT_LEASE_SECONDS:
             self._lease_seen_at = self._host.monotonic()
             self._host.start("look at the lease", self._look_at_lease)
+
+    def _mail_due_at(self) -> float:
+        """When to read what AWS says again. Who stands by leaves it to who acts."""
+        if self._result in (None, PassResult.PAUSED, PassResult.STANDBY):
+            return _NEVER
+        return self._mail.due_at(self._ports.interruptions)
 
     def _look_at_lease(self) -> None:
         try:

@@ -21,6 +21,7 @@ from engine.model.snapshot import CloudFacts, Snapshot
 from engine.reconcile.clock_words import clock_words
 from engine.reconcile.hands import chores_of, drain_now, drains_of, nominate_and_register
 from engine.reconcile.lanes import converge_lanes
+from engine.reconcile.mailbox import Mailbox, read_now
 from engine.reconcile.one_writer import sole_writer
 from engine.reconcile.ports import OnEvent, Ports, Tell
 from engine.reconcile.refused_evictions import refusal_line
@@ -58,8 +59,12 @@ class Proposal:
         return self.plan.paused or self.snapshot.paused
 
 
-def observe(ports: Ports) -> tuple[Snapshot, tuple[str, ...]]:
-    """Everything that deciding needs, as seen now, and what could not be read. Raises Fault when a read fails."""
+def observe(ports: Ports, mail: Mailbox | None = None) -> tuple[Snapshot, tuple[str, ...]]:
+    """Everything that deciding needs, as seen now, and what could not be read. Raises Fault when a read fails.
+
+    Only who acts gives a ``mail`` box: whoever reads the queue keeps its messages from others for a while.
+    """
+    unread = read_now(ports.interruptions, mail) if mail is not None else ()
     document = ports.store.document()
     for _ in range(_LOOKS):
         remembered = ports.store.ledger()
@@ -83,18 +88,19 @@ def observe(ports: Ports) -> tuple[Snapshot, tuple[str, ...]]:
         workload=cluster.workload,
         karpenter=cluster.karpenter,
         paused=ports.environment.paused or ports.lease.paused(),
+        interruptions=mail.told() if mail is not None else (),
     )
     warnings = (remembered.warning,) if remembered.warning else ()
-    return snapshot, (*map(str, cluster.problems), *clock_words(cloud), *warnings)
+    return snapshot, (*map(str, cluster.problems), *clock_words(cloud), *warnings, *unread)
 
 
 def _version_of(document: DesiredDocument | None) -> int:
     return document.version if document else 0
 
 
-def propose(ports: Ports) -> Proposal:
+def propose(ports: Ports, mail: Mailbox | None = None) -> Proposal:
     """Look and decide; changes nothing."""
-    snapshot, problems = observe(ports)
+    snapshot, problems = observe(ports, mail)
     plan = decide(snapshot, ports.policy, ports.catalog, ports.environment)
     lost = not snapshot.cloud.network_stands
     settled = not unsettled_lanes(snapshot.document, ports.store.outcomes()) and not lost

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from datetime import datetime
 from typing import Protocol
@@ -25,6 +25,7 @@ from engine.model.plan import Plan
 from engine.model.policy import Policy
 from engine.model.snapshot import CloudFacts, Snapshot
 from engine.observe.cluster import ClusterFacts
+from engine.observe.interruptions import Message
 from engine.reconcile.workspace import Workspace
 from engine.report.summary import PassReport
 
@@ -127,6 +128,17 @@ class ConvergingSession(Protocol):
     def interrupt(self) -> None: ...
 
 
+class InterruptionSource(Protocol):
+    """Where AWS's messages about instances that it takes away come from; each comes until it is deleted."""
+
+    @property
+    def name(self) -> str: ...
+
+    def receive(self, wait_seconds: int = 0) -> tuple[Message, ...]: ...
+
+    def delete(self, messages: Iterable[Message]) -> None: ...
+
+
 class PassObserver(Protocol):
     """Told of each pass as it goes, in the deciding thread, once what is urgent has been done. Must not raise."""
 
@@ -159,6 +171,7 @@ class Ports:
     """``session`` is opened on demand, since it alone imports Pulumi; it is told of progress while a CLI is built.
 
     ``live`` makes the source that a loop follows. ``api_server`` takes events; None where a cluster is simulated.
+    ``interruptions`` None: the environment names no queue.
     """
 
     workspace: Workspace
@@ -176,3 +189,4 @@ class Ports:
     live: Callable[[], LiveSource]
     api_server: ApiConnection | None
     now: Callable[[], datetime]
+    interruptions: InterruptionSource | None = None

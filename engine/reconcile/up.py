@@ -11,6 +11,7 @@ from engine.model.canonical import digest
 from engine.model.outcome import Outcome, OutcomeStatus
 from engine.model.plan import Plan
 from engine.reconcile import passes
+from engine.reconcile.mailbox import Mailbox, settle_now
 from engine.reconcile.passes import Proposal
 from engine.reconcile.ports import OnEvent, Ports, Tell
 
@@ -56,15 +57,16 @@ def up(ports: Ports, audience: Audience, reviewed: Plan | None = None) -> Ending
     Raises Fault; KeyboardInterrupt, once the outcome is recorded and shown, when a person broke it off.
     """
     approved: list[Plan] = []
-    changed = False
+    changed, mail = False, Mailbox()
     for number in range(1, MOST_PASSES + 1):
-        proposal = passes.propose(ports)
+        proposal = passes.propose(ports, mail)
         if not proposal.paused:
             passes.receive_nodes(ports, proposal)
         if reviewed is not None and not approved:
             proposal = evolve(proposal, plan=reviewed)
         if not proposal.needs_converging:
             passes.remember_clocks(ports, proposal.plan)
+            proposal = _settled(ports, mail, proposal)
             return Ending(passes=number, changed=changed, is_done=True, last=proposal)
         if approved and _only_asks_again(proposal.plan, approved[-1]):
             return Ending(passes=number, changed=changed, is_done=False, last=proposal)
@@ -79,10 +81,17 @@ def up(ports: Ports, audience: Audience, reviewed: Plan | None = None) -> Ending
             audience.carry_on(proposal.plan)
         approved.append(proposal.plan)
         outcome = _applied(ports, proposal, audience)
+        _settled(ports, mail, proposal)
         changed = True
         if outcome is not None and not _is_worth_another_pass(outcome):
             return Ending(passes=number, changed=changed, is_done=False, has_failed=True, last=proposal)
     return Ending(passes=MOST_PASSES, changed=changed, is_done=False, has_failed=True, last=proposal)
+
+
+def _settled(ports: Ports, mail: Mailbox, proposal: Proposal) -> Proposal:
+    """The messages that this pass has answered are deleted; with what there is to tell of them."""
+    words = settle_now(ports.interruptions, mail, proposal.snapshot, ports.store.ledger().ledger)
+    return evolve(proposal, problems=(*proposal.problems, *words))
 
 
 def _applied(ports: Ports, proposal: Proposal, audience: Audience) -> Outcome | None:
