@@ -23,11 +23,11 @@ from engine.reconcile.registrations import Registration
 _POLL_SECONDS, _QUIET_SECONDS, _QUIET_LOOKS = 0.01, 0.1, 3
 # Pods start late while nodes stay closed, and a cluster whose pods come and go all the time is never quiet: so long for
 # one turn, for each pod that may have to be tried on a busy machine or at least; and for all turns.
-_SECONDS_A_POD, _LEAST_SECONDS, _MOST_SECONDS = 0.05, 1.0, 30.0
+_SECONDS_A_POD, _LEAST_SECONDS, _MOST_SECONDS = 0.05, 1.0, 45.0
 # So many are tried anew before what is done here is done.
 _FEW_PODS = 40
 # Of the pods that wait, so many are told and let in at once: while the others are tried there is time for it.
-_SHARE = 4
+_SHARE = 8
 
 
 @frozen

@@ -99,7 +99,9 @@ def bill(stage: Stage, name: str, asked: Iterable[Ask]) -> Bill:
     world = World(_workload(name, pods, kinds), stage, where, sold)
     play(stage, [world], _MOST_ROUNDS)
     there = stage.list("Pod")
-    empty, waiting = world.empty_claims(there), len(world.waiting(there))
+    empty = world.empty_claims(there)
+    # One that was deleted and not made again has no node either.
+    waiting = len(pods) - sum(1 for pod in world.own(there) if pod["spec"].get("nodeName"))
     assert world.document is not None
     claims = tuple(world.document.claims)
     clear(stage, [world])
