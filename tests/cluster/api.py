@@ -15,6 +15,7 @@ _PATHS = {
     "Namespace": "/api/v1/namespaces",
     "Node": "/api/v1/nodes",
     "PriorityClass": "/apis/scheduling.k8s.io/v1/priorityclasses",
+    "VolumeAttachment": "/apis/storage.k8s.io/v1/volumeattachments",
     "ClusterRole": "/apis/rbac.authorization.k8s.io/v1/clusterroles",
     "ClusterRoleBinding": "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings",
     "CustomResourceDefinition": "/apis/apiextensions.k8s.io/v1/customresourcedefinitions",
