@@ -11,8 +11,8 @@ from engine.model.policy import ConsolidationPolicy, NodePool, Policy
 from engine.model.stay import BelowConsolidateAfter, InUse, NotInitialized
 from engine.simulate.world import World
 
-# As late as a pass may be, twice.
-_SLACK = timedelta(minutes=25)
+# Later than a pass may be.
+_SLACK = timedelta(minutes=40)
 # As long as a node may be kept for pods that are to come to it.
 _MOST_PLANNED = timedelta(hours=2)
 

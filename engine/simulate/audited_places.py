@@ -40,7 +40,7 @@ def pods_without_place(world: World, plan: Plan) -> Iterator[str]:
 
 def _is_promised_a_place(removal: Removal) -> bool:
     is_by_choice = removal.phase is RemovalPhase.MARK and removal.record.reason in VOLUNTARY_REASONS
-    return is_by_choice and not getattr(removal, "delete_first", None)
+    return is_by_choice and removal.delete_first is None
 
 
 def _unplaced(world: World, order: Sequence[Pod], up: Sequence[Node]) -> list[Pod]:

@@ -13,6 +13,7 @@ from engine.model.eviction import Eviction, EvictionStatus
 from engine.model.node import Node
 from engine.model.pod import DaemonSet, Owner, Pod, PodKey, PodPhase
 from engine.model.quantity import Resources
+from engine.model.reason import DisruptionReason
 from engine.model.workload import PodDisruptionBudget
 from engine.simulate.binding import Rooms, Scoring, may_run
 from engine.simulate.pod_budgets import counted, covers
@@ -128,12 +129,12 @@ class SimulatedCluster:
         self._rooms.drop(name)
         return lost
 
-    def mark(self, name: str, now: datetime) -> bool:
+    def mark(self, name: str, now: datetime, reason: DisruptionReason) -> bool:
         """Cordon a node and taint it for removal; False where there is none."""
         node = self._nodes.get(name)
         if node is not None and not node.is_marked:
             taints = (*(each for each in node.taints if each.key != _MARK.key), _MARK)
-            self.put_node(evolve(node, unschedulable=True, taints=taints, marked_at=now))
+            self.put_node(evolve(node, unschedulable=True, taints=taints, marked_at=now, marked_for=reason))
         return node is not None
 
     def bind(self, now: datetime) -> list[Pod]:

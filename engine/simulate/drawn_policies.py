@@ -15,6 +15,7 @@ from engine.model.policy import Policy
 from engine.policy.load import load_policy
 
 FAMILIES = ("g4dn", "g5", "g6")
+_TYPES = frozenset(f"{family}.{size}" for family in FAMILIES for size in ("xlarge", "4xlarge", "12xlarge"))
 _LEAST_POOLS, _MOST_POOLS = 1, 3
 
 # Each errs now and then: on a number of nodes, at an hour, on a node without pods.
@@ -44,8 +45,8 @@ def drawn_policy(chance: Random, environment: Environment) -> Policy:
 
 
 def small_catalog(catalog: Catalog) -> Catalog:
-    """The same with a few families: worlds are many, and each asks about every type."""
-    kept = [each for each in catalog.instance_types if each.name.split(".")[0] in FAMILIES and "metal" not in each.name]
+    """The same with a few types: worlds are many, and each asks about every one."""
+    kept = [each for each in catalog.instance_types if each.name in _TYPES]
     names = {each.name for each in kept}
     return evolve(
         catalog,

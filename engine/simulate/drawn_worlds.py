@@ -27,7 +27,7 @@ from engine.simulate.world import World
 REGION = "us-east-1"
 ZONES = {"us-east-1b": "use1-az1", "us-east-1c": "use1-az2", "us-east-1d": "use1-az4"}
 _BEGIN = datetime(2026, 11, 30, tzinfo=UTC)
-_PACE = Pace(urgent=timedelta(seconds=10), calm=timedelta(minutes=2), quiet=timedelta(minutes=20))
+_PACE = Pace(urgent=timedelta(seconds=20), calm=timedelta(minutes=3), quiet=timedelta(minutes=30))
 _DAEMON = DaemonSet("agent", Placing(Resources.parse({"cpu": "100m", "memory": "128Mi", "pods": 1})))
 # Hours between two of a kind, on average.
 _FAULT_HOURS = 3.0
@@ -101,7 +101,7 @@ def _tasks(chance: Random, hours: int) -> tuple[Task, ...]:
     found = []
     at, number = timedelta(), 0
     while at < timedelta(hours=hours) * 0.9:
-        at += timedelta(seconds=chance.expovariate(1 / chance.choice((300.0, 1800.0, 7200.0))))
+        at += timedelta(seconds=chance.expovariate(1 / chance.choice((600.0, 3600.0, 14_400.0))))
         for _ in range(chance.choice((1, 1, 2, 6))):
             number += 1
             found.append(Task(at, _pod(chance, number), _length(chance), chance.choice(tuple(Stay))))

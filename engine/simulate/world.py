@@ -198,15 +198,24 @@ class World:
     def _mark(self, removal: Removal) -> list[Eviction]:
         if removal.phase is not RemovalPhase.MARK or removal.record.node is None:
             return []
-        if not self.cluster.mark(removal.record.node, self.now):
+        if not self.cluster.mark(removal.record.node, self.now, removal.record.reason):
             return []
         self._stir(is_urgent=True)
+        for forced in removal.forced:
+            left = timedelta(seconds=forced.seconds_left(self.now))
+            self._agenda.enter(self.now + left, lambda key=forced.pod: self._delete(key))  # type: ignore[misc]
         answers = []
         for answer, pod in self.cluster.evict(removal.pods):
             answers.append(answer)
             if pod is not None:
                 self._controllers.stopped(pod)
         return answers
+
+    def _delete(self, key: PodKey) -> None:
+        """A pod's time on a node that is to leave is over."""
+        pod = self.cluster.remove_pod(key)
+        if pod is not None:
+            self._controllers.stopped(pod)
 
     def _publish(self, plan: Plan) -> tuple[ClaimOutcome, ...]:
         before = {record.claim for record in self.document.removals} if self.document is not None else set()
