@@ -112,7 +112,7 @@ def test_the_picture_is_xml_with_a_line_for_each_run_in_each_panel() -> None:
     texts = [each.text for each in root.iter(f"{space}text")]
     assert "a<b>&" in texts
     assert "A day & a night" in texts
-    # Of 6 $/h at the panel's top: the cost falls from 4.50 to 1 at the right end, and the line goes down the page there.
+    # Of 6 $/h at the panel's top: the cost falls from 4.50 to 1 at the right end.
     assert paths[0] == "M70.0 108.5H840.0V184.3"
 
 
