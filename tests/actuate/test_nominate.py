@@ -75,7 +75,7 @@ def test_how_pods_stand_that_are_bound_to_no_node_is_one_list_of_metadata(
     items: list[object] | None, pods: dict[PodKey, int]
 ) -> None:
     class Lists(Server):
-        def ask(self, method: str, path: str, **_: object) -> tuple[int, bytes]:  # type: ignore[override]
+        def ask(self, method: str, path: str, **_: object) -> tuple[int, bytes]:
             assert (method, path) == ("GET", "/api/v1/pods?fieldSelector=spec.nodeName%3D")
             return 200, json.dumps({"metadata": {"resourceVersion": "12"}, "items": items}).encode()
 
