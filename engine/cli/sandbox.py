@@ -105,3 +105,28 @@ def scale(
 
         before, after = sandboxed.scale(find_workspace(context.obj), environment, replicas)
         out().print(f"{environment}: llm-inference had {before} pods and has {after}")
+
+
+class InterruptionChoice(str, Enum):
+    SPOT = "spot"
+    REBALANCE = "rebalance"
+    MAINTENANCE = "maintenance"
+    RESERVATION = "reservation"
+    STOP = "stop"
+
+
+@app.command("interrupt")
+def interrupt(
+    context: typer.Context,
+    claim: Annotated[str, typer.Argument(help="The claim of the machine, or its instance id.")],
+    environment: SandboxArgument = "sandbox",
+    kind: Annotated[InterruptionChoice, typer.Option("--kind", help="What happens.")] = InterruptionChoice.SPOT,
+) -> None:
+    """Have the sandbox's AWS say that it takes a machine away. Only `stop` does something to the instance itself."""
+    with told_of_faults():
+        from engine.reconcile import sandboxed
+        from engine.reconcile.workspace import find_workspace
+        from engine.sandbox.interruptions import Kind
+
+        instance = sandboxed.interrupted(find_workspace(context.obj), environment, claim, Kind(kind.value))
+        out().print(f"{environment}: {kind.value} interruption of {instance} is in the queue")

@@ -31,6 +31,7 @@ _READ_BY = {
     "SSM": "AmazonSSMReadOnlyAccess has it",
     "SQS": "sqs:GetQueueUrl, sqs:ReceiveMessage and sqs:DeleteMessage on the queue",
 }
+_NO_SUCH_QUEUE = frozenset({"AWS.SimpleQueueService.NonExistentQueue", "QueueDoesNotExist"})
 _NOT_PERMITTED = frozenset({"UnauthorizedOperation", "AccessDenied", "AccessDeniedException"})
 
 
@@ -119,6 +120,10 @@ def _refused(name: str, endpoint: str, what: str, error: Any) -> ObservationFail
     elif code in _NOT_PERMITTED:
         policy = f" ({_READ_BY[name]})" if name in _READ_BY else ""
         hint = f"give the identity that runs this the permission to read {what}{policy}"
+    elif code in _NO_SUCH_QUEUE:
+        hint = (
+            "make the queue and the rules that feed it (docs/interruptions.md), or correct nodewright:interruptionQueue"
+        )
     else:
         hint = "run it again; if it stays, the message above is AWS's own"
     return ObservationFailed(f"{name} at {endpoint} refused {what} with {code}: {message}", hint)

@@ -49,6 +49,7 @@ def diagnose(workspace: Workspace, tell: Tell, install: Install) -> tuple[tuple[
         *inspect_toolchain(path, cache, tools, plugins_home=home),
         *(_program(program, find_program(program, path, cache, tools)) for program in PROGRAMS),
         *_files(workspace),
+        *_queues(workspace),
         *_sandboxes(workspace),
     )
     return findings, all(finding.state is not FindingState.MISSING for finding in findings)
@@ -74,6 +75,20 @@ def _files(workspace: Workspace) -> tuple[Finding, ...]:
     state = FindingState.MISSING if errors else FindingState.OK
     detail = f"{', '.join(checked)}: {errors} errors, {len(found) - errors} warnings"
     return (Finding("policy and stack files", state, detail, "nodewright check" if found else ""),)
+
+
+def _queues(workspace: Workspace) -> Iterator[Finding]:
+    """Which environments hear of interruptions, and what they need for it; asks nobody."""
+    for name in workspace.environment_names():
+        try:
+            queue = workspace.environment(name).interruption_queue
+        except (Fault, InvalidInput):
+            # Told with the other findings of its file.
+            continue
+        if queue:
+            needs = "the identity that runs Nodewright needs sqs:GetQueueUrl, sqs:ReceiveMessage and sqs:DeleteMessage"
+            rules = "five EventBridge rules feed it: docs/interruptions.md"
+            yield Finding(f"interruptions of {name}", FindingState.OK, f"SQS queue {queue}; {needs} on it", rules)
 
 
 def _sandboxes(workspace: Workspace) -> Iterator[Finding]:

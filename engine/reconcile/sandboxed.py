@@ -17,6 +17,7 @@ from engine.model.fault import Fault
 from engine.model.policy import Policy
 from engine.model.snapshot import CloudFacts, ObjectProblem
 from engine.observe.cluster import ClusterFacts, decode_cluster
+from engine.observe.ec2 import Ec2Reader
 from engine.programs.cache import Tell, user_cache_dir
 from engine.programs.go_program import CONTROL_PLANE, build_program, require_program
 from engine.reconcile.ports import ClusterSource
@@ -25,6 +26,7 @@ from engine.sandbox.cluster import SimulatedCluster
 from engine.sandbox.cluster_objects import machines_of, passed_over
 from engine.sandbox.control_plane import ControlPlane, Plane
 from engine.sandbox.ec2 import ec2_down, ec2_up
+from engine.sandbox.interruptions import Kind, interrupt, make_queue
 from engine.sandbox.kubelets import Pace
 from engine.sandbox.kubelets_process import KubeletSettings, kubelets_down, kubelets_up
 from engine.sandbox.manifests import read_manifests
@@ -43,6 +45,8 @@ def started(workspace: Workspace, environment: Environment, sandbox: Sandbox, po
     """
     endpoint = ec2_up(ec2_folder(workspace, environment.name))
     environment = evolve(environment, endpoint_url=endpoint.url)
+    if environment.interruption_queue and endpoint.fresh:
+        make_queue(endpoint.url, environment.region, environment.interruption_queue)
     if sandbox.cluster is ClusterKind.SIMULATED:
         return environment
     plane = _plane(workspace, environment.name).up()
@@ -120,6 +124,33 @@ def scale(workspace: Workspace, name: str, replicas: int) -> tuple[int, int]:
     else:
         cluster.add_objects(_new_replicas(cluster, replicas - before))
     return before, replicas
+
+
+def interrupted(workspace: Workspace, name: str, claim: str, kind: Kind) -> str:
+    """Have the sandbox's AWS interrupt the machine of a claim, or of that instance id; the instance's id. Raises Fault
+    where the environment names no queue, or there is no such machine."""
+    sandbox, environment = _sandbox_of(workspace, name), workspace.environment(name)
+    queue = environment.interruption_queue
+    if not queue:
+        raise Fault(
+            f"environment {name} names no queue, so nobody would hear of it",
+            f"write nodewright:interruptionQueue: interruptions in stacks/Pulumi.{name}.yaml",
+        )
+    environment = started(workspace, environment, sandbox, workspace.policy(environment))
+    endpoint, region = environment.endpoint_url or "", environment.region
+    make_queue(endpoint, region, queue)
+    found = [claim] if claim.startswith("i-") else _instances_of(environment, claim)
+    if not found:
+        raise Fault(
+            f"environment {name} has no machine of claim {claim} that runs", f"nodewright status {name} names them"
+        )
+    interrupt(endpoint, region, queue, kind, found[0], datetime.now(UTC))
+    return found[0]
+
+
+def _instances_of(environment: Environment, claim: str) -> list[str]:
+    read = Ec2Reader(environment.endpoint_url, environment.region).read_claims(environment, [claim])
+    return [each.id for each in read if each.is_alive]
 
 
 @frozen
