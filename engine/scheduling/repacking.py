@@ -12,15 +12,17 @@ from attrs import evolve, field, frozen
 
 from engine.model.money import FREE, UsdPerHour, total
 from engine.model.plan import Placement
-from engine.model.stay import NotWorthVacating, SavesTooLittle, TooYoung
+from engine.model.stay import NoOtherPlace, NotWorthVacating, SavesTooLittle, TooYoung
 from engine.scheduling.confirmed import confirmed
 from engine.scheduling.estate import Estate
 from engine.scheduling.exchange import Exchange, exchanges
 from engine.scheduling.groups import by_name
+from engine.scheduling.layout import Layout
 from engine.scheduling.movable import MovableNode, MoveCost
 from engine.scheduling.problem import NewNode, Problem
-from engine.scheduling.rest import Rest, at_rest
+from engine.scheduling.rest import STEPS, Rest, at_rest
 from engine.scheduling.solve import solve
+from engine.scheduling.target import lower_bound
 
 _NO_COST = MoveCost()
 
@@ -74,27 +76,26 @@ def repacked(problem: Problem, movable: Sequence[MovableNode], cost: MoveCost = 
     settled = given.settled(solve(given.problem))
     young = {each.claim: each for each in settled.movable if _is_young(each, cost)}
     start = evolve(settled, movable=tuple(each for each in settled.movable if each.claim not in young))
-    state, rest = _found(start, cost)
+    state, rest, proven = _found(start, cost)
+    bound = proven or lower_bound(Layout(start), STEPS)
     left = {each.claim for each in state.movable}
     stays: dict[str, NotWorthVacating] = {
         each.claim: TooYoung(each.age_seconds or 0, cost.node_life_seconds) for each in young.values()
     }
     stays |= {each.claim: _why(each, rest, cost) for each in start.movable if each.claim in left}
-    going = [each for each in start.movable if each.claim not in left]
-    coming = [each for each in state.movable if each.claim in state.bought]
-    moves = [_move(each, state) for each in (exchanges(going, coming) if going else ())]
+    moves = [_move(each, state) for each in _made(start, state)]
     apart = total(each.usd_per_hour for each in young.values())
     return Repacking(
         moves=tuple(sorted(moves, key=lambda each: (len(each.new_nodes) > 0, -each.saving.micros, each.claims))),
         stays=dict(sorted(stays.items())),
         before=start.price + apart,
         after=state.price + apart,
-        lower_bound=rest.lower_bound + apart,
+        lower_bound=bound + apart,
     )
 
 
-def _found(start: Estate, cost: MoveCost) -> tuple[Estate, Rest]:
-    """The cheapest estate that the scheduler confirms, and why there is no better.
+def _found(start: Estate, cost: MoveCost) -> tuple[Estate, Rest, UsdPerHour | None]:
+    """The cheapest estate that the scheduler confirms, why there is no better, and the lower bound if it is proven.
 
     What is found step by step is asked about again at one go, so that what is promised is one answer. Where that is
     dearer, it is asked about in two.
@@ -102,17 +103,29 @@ def _found(start: Estate, cost: MoveCost) -> tuple[Estate, Rest]:
     anchor = state = start
     first = rest = at_rest(state, cost)
     while rest.estate.price < state.price:
+        if rest.steps == 1 and state is start:
+            # It is one answer already.
+            state = rest.estate
+            break
         for base in dict.fromkeys((anchor, state)):
             there = {each.claim for each in rest.estate.movable}
             going = [each for each in base.movable if each.claim not in there]
             at_once = confirmed(base, going, cost, rest.estate.moved).estate
-            if at_once.price < state.price:
+            if at_once.price < state.price and all(each.objection(cost) is None for each in _made(start, at_once)):
                 anchor, state = base, at_once
                 break
         else:
             break
         rest = at_rest(state, cost)
-    return state, evolve(rest, lower_bound=first.lower_bound)
+    return state, rest, first.lower_bound
+
+
+def _made(before: Estate, after: Estate) -> tuple[Exchange, ...]:
+    """What is to be done to come from one to the other."""
+    left = {each.claim for each in after.movable}
+    going = [each for each in before.movable if each.claim not in left]
+    coming = [each for each in after.movable if each.claim in after.bought]
+    return exchanges(going, coming) if going else ()
 
 
 def _is_young(node: MovableNode, cost: MoveCost) -> bool:
@@ -122,8 +135,10 @@ def _is_young(node: MovableNode, cost: MoveCost) -> bool:
 def _why(node: MovableNode, rest: Rest, cost: MoveCost) -> NotWorthVacating:
     if node.claim in rest.objections:
         return rest.objections[node.claim]
-    elsewhere = rest.alone.get(node.claim)
-    return SavesTooLittle(node.usd_per_hour - (elsewhere or FREE), Exchange((node,), ()).least_saving(cost))
+    elsewhere = rest.alone[node.claim]
+    if elsewhere is None:
+        return NoOtherPlace(min(pod.key for pod in node.pods), len(node.pods))
+    return SavesTooLittle(node.usd_per_hour - elsewhere, Exchange((node,), ()).least_saving(cost))
 
 
 def _move(exchange: Exchange, state: Estate) -> Move:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from attrs import frozen
 
@@ -11,54 +11,77 @@ from engine.model.stay import NotWorthVacating
 from engine.scheduling.confirmed import confirmed
 from engine.scheduling.estate import Estate
 from engine.scheduling.exchange import Exchange
+from engine.scheduling.layout import Layout
 from engine.scheduling.movable import MovableNode, MoveCost
-from engine.scheduling.target import Layout
+from engine.scheduling.target import Target, target, target_of_what_stands
 
-# Of packing: for one target.
-_STEPS = 4_000_000
+# Steps of packing for one target. So many targets are set at most: a better one is for another time.
+STEPS = 4_000_000
+_TARGETS = 24
 
 
 @frozen(eq=False)
 class Rest:
-    """An ``estate`` that nothing better was found for. ``objections`` are why nodes that were to go do not, ``alone``
-    the price of the cheapest new node for a node's own pods, both by claim. ``lower_bound`` is the first target's."""
+    """An ``estate`` that nothing better was found for.
+
+    ``objections`` are why nodes that were to go do not, ``alone`` what new nodes for a node's own pods alone would
+    cost, both by claim, and both of nodes that went on the way, too. ``lower_bound`` is the first target's.
+    ``steps`` is how many answers of the scheduler led there, one after another.
+    """
 
     estate: Estate
     objections: Mapping[str, NotWorthVacating]
     alone: Mapping[str, UsdPerHour | None]
-    lower_bound: UsdPerHour
+    lower_bound: UsdPerHour | None
+    steps: int
 
 
 def at_rest(estate: Estate, cost: MoveCost) -> Rest:
-    """Each step is confirmed by the scheduler, and saves what a move must: so it comes to an end."""
+    """Each step is confirmed by the scheduler, and saves what a move must."""
     bound: UsdPerHour | None = None
-    while True:
+    alone: dict[str, UsdPerHour | None] = {}
+    objections: Mapping[str, NotWorthVacating] = {}
+    for number in range(_TARGETS):
         layout = Layout(estate)
-        aim = layout.target(_STEPS)
-        bound = aim.lower_bound if bound is None else bound
-        objections: dict[str, NotWorthVacating] = {}
-        alone = {each.claim: layout.alone(each) for each in estate.movable}
-        better = estate
-        for wanted in _drafts(aim.going, layout, alone, cost):
-            found = confirmed(estate, wanted, cost)
-            objections |= {claim: why for claim, why in found.objections.items() if claim not in objections}
-            if found.estate.price < better.price:
-                better = found.estate
-                break
-        if better is estate:
-            return Rest(estate, objections, alone, bound)
+        aim = target(layout, STEPS)
+        bound = bound if number else aim.lower_bound
+        alone |= {each.claim: layout.alone(each) for each in estate.movable}
+        better, found = _step(estate, _drafts(aim, layout, alone, cost), cost)
+        objections = {**objections, **found}
+        rest = Rest(estate, objections, alone, bound, number)
+        if better is None:
+            break
         estate = better
+    return rest
 
 
 def _drafts(
-    aimed_at: Sequence[MovableNode], layout: Layout, alone: Mapping[str, UsdPerHour | None], cost: MoveCost
+    aim: Target, layout: Layout, alone: Mapping[str, UsdPerHour | None], cost: MoveCost
 ) -> Iterator[Sequence[MovableNode]]:
-    """Who might go: those that the packing does without; else those that cost more than one new node for
-    their pods."""
-    yield aimed_at
-    yield [
-        node
-        for node in layout.estate.movable
-        for elsewhere in (alone[node.claim],)
-        if elsewhere is not None and node.usd_per_hour - elsewhere >= Exchange((node,), ()).least_saving(cost)
-    ]
+    """Who might go. What the best packing does without may go for too little, and then something else does not."""
+    yield aim.going
+    yield target_of_what_stands(layout, STEPS)
+    yield _dear(layout.estate, alone, cost)
+
+
+def _step(
+    estate: Estate, drafts: Iterable[Sequence[MovableNode]], cost: MoveCost
+) -> tuple[Estate | None, Mapping[str, NotWorthVacating]]:
+    """A cheaper estate, None where none is found, and what was in the way."""
+    objections: dict[str, NotWorthVacating] = {}
+    for wanted in drafts:
+        found = confirmed(estate, wanted, cost)
+        objections = {**objections, **found.objections}
+        if found.estate.price < estate.price:
+            return found.estate, objections
+    return None, objections
+
+
+def _dear(estate: Estate, alone: Mapping[str, UsdPerHour | None], cost: MoveCost) -> Sequence[MovableNode]:
+    """The nodes that cost more than new ones for their pods would."""
+    found = []
+    for node in estate.movable:
+        elsewhere = alone[node.claim]
+        if elsewhere is not None and node.usd_per_hour - elsewhere >= Exchange((node,), ()).least_saving(cost):
+            found.append(node)
+    return found

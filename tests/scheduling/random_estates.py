@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Set
+from random import Random
 
 from attrs import evolve
 from hypothesis import strategies as st
@@ -10,14 +11,28 @@ from hypothesis import strategies as st
 from engine.model import labels as keys
 from engine.model.plan import Placement
 from engine.model.pod import Pod, PodKey
-from engine.model.quantity import NOTHING
+from engine.model.quantity import NOTHING, NVIDIA_GPU
 from engine.scheduling.estate import Estate
-from engine.scheduling.problem import ExistingNode, Solution
+from engine.scheduling.problem import ExistingNode, Problem, Solution
 from engine.scheduling.repacking import Repacking
 from engine.scheduling.solve import solve
+from tests.builders import (
+    G5_2XLARGE,
+    G5_12XLARGE,
+    G5_XLARGE,
+    M5_LARGE,
+    PRICES,
+    ZONES,
+    daemon_set,
+    instance_type,
+    node_pool,
+    pod,
+    pool_state,
+)
 from tests.scheduling.problems import problems
 from tests.scheduling.tied_pods import port, spread, term
 
+_M5_4XLARGE = instance_type("m5.4xlarge", vcpus=16, memory_gib=64, max_pods=234)
 _TIES: tuple[Mapping[str, object], ...] = (
     {},
     {},
@@ -32,19 +47,53 @@ _TIES: tuple[Mapping[str, object], ...] = (
 @st.composite
 def scattered(draw: st.DrawFn, *, with_ties: bool = False) -> Estate:
     """Every node that was bought may go. It was bought of what was to be had then, which may be less than there is."""
-    asked = draw(problems())
+    asked = draw(problems()) if draw(st.integers(0, 3)) == 0 else _roomy(Random(draw(st.integers(0, 10**9))))
     if with_ties:
         asked = evolve(asked, pods=_tied(draw, asked.pods))
     step = draw(st.sampled_from([1, 2, 3]))
     options = {state.pool.name: state.options for state in asked.pools}
-    of_less = tuple(evolve(state, options=state.options[::step]) for state in asked.pools)
+    of_less = tuple(evolve(state, options=state.options[-1::-step]) for state in asked.pools)
     start = Estate.of(evolve(asked, pools=of_less), ())
     burst = start.after((), solve(start.problem))
     pools = tuple(evolve(state, options=options[state.pool.name]) for state in burst.problem.pools)
     burst = evolve(burst, problem=evolve(burst.problem, pools=pools), bought={}, moved={})
     running = [pod.key for node in burst.movable for pod in node.pods]
-    left = draw(st.sets(st.sampled_from(running))) if running else set()
-    return thinned(burst, left)
+    parts = draw(st.sampled_from([2, 3, 5]))
+    return thinned(burst, {pod for pod in running if draw(st.integers(1, parts)) == 1})
+
+
+def _roomy(random: Random) -> Problem:
+    """Nearly every pod finds a node: two pools, seldom a limit or a base, a few shapes with many copies."""
+    types = (G5_XLARGE, G5_2XLARGE, G5_12XLARGE, M5_LARGE, _M5_4XLARGE)
+    prices = {**PRICES, "m5.4xlarge": "0.75"}
+    states = []
+    for number in range(random.randint(1, 2)):
+        pool = node_pool(
+            f"pool-{number}",
+            open_to_all_pods=random.random() < 0.3,
+            min_nodes=random.choice([0, 0, 0, 2]),
+            limits=random.choice([{}, {}, {}, {"nodes": 12}, {NVIDIA_GPU: 14}]),
+        )
+        sold = random.choice([(keys.ON_DEMAND,), (keys.SPOT,), (keys.ON_DEMAND, keys.SPOT)])
+        chosen = random.sample(types, random.randint(2, len(types)))
+        zones = sorted(ZONES)[: random.randint(1, 3)]
+        states.append(pool_state(pool, types=chosen, zones=zones, capacity_types=sold, prices=prices))
+    shapes = [
+        pod(
+            cpu=random.choice(["250m", "500m", "1", "2", "3500m"]),
+            memory=random.choice(["512Mi", "2Gi", "7Gi", "13Gi"]),
+            gpu=random.choice([None, None, 1, 1, 2]),
+            selector=random.choice([{}, {}, {}, {keys.ZONE: "us-east-1a"}]),
+            priority=random.choice([0, 0, 0, 10]),
+        )
+        for _ in range(random.randint(1, 5))
+    ]
+    copies = (
+        evolve(shape, key=evolve(shape.key, name=f"{number}-{copy}"))
+        for number, shape in enumerate(shapes)
+        for copy in range(random.choice([2, 5, 12]))
+    )
+    return Problem(tuple(copies), (), tuple(states), random.choice([(), (daemon_set(),)]))
 
 
 def thinned(estate: Estate, left: Set[PodKey]) -> Estate:

@@ -16,7 +16,7 @@ from engine.scheduling.solve import solve
 from tests.scheduling.random_estates import after, answer_of, scattered
 from tests.scheduling.solution_checker import faults
 
-_QUICK = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+_QUICK = settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
 @_QUICK
