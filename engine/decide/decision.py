@@ -8,6 +8,7 @@ from engine.decide.beyond_pools import BeyondPools
 from engine.decide.budgets_asked import budget_rules
 from engine.decide.ceilings import Ceilings
 from engine.decide.departures import departures
+from engine.decide.elsewhere import Elsewhere, awaiting, replaced, with_savings
 from engine.decide.fleet import Fleet
 from engine.decide.foundation import foundation, has_changed
 from engine.decide.guarding import Closed, guarded
@@ -21,7 +22,6 @@ from engine.decide.memory import next_ledger
 from engine.decide.nominations import binding_differences, next_planned, nominations
 from engine.decide.plan_hash import sealed
 from engine.decide.question import problem_of, see
-from engine.decide.replaceable import awaiting, replaced, replacing, with_savings
 from engine.decide.requirement_rules import RequirementRules
 from engine.disruption.drift import Drift
 from engine.model.catalog import Catalog
@@ -59,10 +59,10 @@ def decide(snapshot: Snapshot, policy: Policy, catalog: Catalog, environment: En
         solution = told_of_relaxing(answered(problem), problem)
         spares, whole = spares_by_claim(solution), solution
         known = machines(brought, gone, without_spares(whole).placements, policy, snapshot, spares, drift)
-        ask = replacing(seen, asked, whole, rules, ceilings, closed, known)
+        elsewhere = Elsewhere(seen, asked, whole, rules, ceilings, closed, known)
         cap = environment.caps.removals
         leaving = departures(
-            fleet, lost, brought, known, cap, budgets, snapshot, ask, blocked=closed.remove, doom=seen.doomed
+            fleet, lost, brought, known, cap, budgets, snapshot, elsewhere, blocked=closed.remove, doom=seen.doomed
         )
         whole = leaving.replacing.answer if leaving.replacing is not None else whole
         taken_over = replaced(seen, leaving.replacing, solution)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 
 from attrs import evolve, frozen
 
 from engine.decide.bring_up import BringUp, bring_ups
 from engine.decide.draining import drained
+from engine.decide.elsewhere import Elsewhere
 from engine.decide.fleet import Fleet, Sighting, match
 from engine.decide.held_nodes import as_if_open
 from engine.decide.involuntary import NOBODY, Doomed, doomed, involuntary, with_signs
@@ -15,7 +16,7 @@ from engine.decide.losses import losses
 from engine.decide.machines import machines
 from engine.disruption.budget_rules import BudgetRules
 from engine.disruption.budgets import PoolStanding
-from engine.disruption.candidates import Candidate, choose, nobody_moves
+from engine.disruption.candidates import choose, nobody_moves
 from engine.disruption.machine import Machine
 from engine.disruption.reasons import reasons
 from engine.disruption.replacing import Replacing
@@ -47,7 +48,7 @@ def departures(
     cap: int,
     rules: BudgetRules | None,
     snapshot: Snapshot,
-    replacing: Callable[[tuple[Candidate, ...]], Replacing],
+    elsewhere: Elsewhere,
     *,
     blocked: GuardrailBlocks | None = None,
     doom: Doomed = NOBODY,
@@ -59,8 +60,12 @@ def departures(
     now = snapshot.taken_at
     forced = involuntary(doom, brought, known, fleet, lost, cap=cap)
     free = (machine for machine in known if machine.name not in forced.claims)
-    found = reasons(free, now, snapshot.blocked_evictions)
-    asked = replacing(found.candidates)
+    found = (
+        reasons(free, now, snapshot.blocked_evictions, elsewhere.repacked)
+        if blocked is None
+        else reasons(free, now, snapshot.blocked_evictions)
+    )
+    asked = elsewhere.replacing(found.candidates, found.idle)
     standings = _standings(fleet, lost, known, doom)
     choice = choose(
         found.candidates,
@@ -109,7 +114,7 @@ def _standings(
     Machines that have to go are out, marked or not; so are those that left before and may still run, and those that are
     lost. A launch that was refused never was in, nor was a machine that failed before it had a node. A node that came
     up only now counts as out until it is initialized, as one does that fell ill: from outside the two look alike. One
-    that takes another's place is in neither number before: the other one counts.
+    that is to take another's place is in neither number before, and no part of the base while the other stands.
     """
     base: dict[str, int] = {}
     out: dict[str, int] = {}
@@ -120,11 +125,13 @@ def _standings(
     def add(counts: dict[str, int], pool: str, more: int = 1) -> None:
         counts[pool] = counts.get(pool, 0) + more
 
+    standing = frozenset(machine.name for machine in known)
     for machine in known:
         pools[machine.pool.name] = machine.pool
-        is_to_take_over = machine.is_coming and bool(machine.claim.replaces)
-        if machine.node is not None and not is_to_take_over:
-            add(base, machine.pool.name)
+        takes_over = bool(machine.claim.replaces)
+        if machine.node is not None and not (takes_over and machine.is_coming):
+            if standing.isdisjoint(machine.claim.replaces):
+                add(base, machine.pool.name)
             add(gpus, machine.pool.name, gpu_count(machine.claim.capacity))
             is_serving = machine.serves and machine.claim.name not in doom.causes
             add(serving if is_serving else out, machine.pool.name)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from datetime import datetime
 
 from engine.decide.bring_up import BringUp
 from engine.decide.fleet import Sighting
@@ -77,17 +78,35 @@ def _machine(
         pods=sighting.workload,
         planned=planned,
         spare=spare,
-        empty_since=snapshot.ledger.empty_since.get(claim.name),
+        empty_since=_past(snapshot.ledger.empty_since.get(claim.name), snapshot.taken_at),
         held=KarpenterOwnsPool(node_pool=pool.name) if sighting.is_karpenters else holds or _known_twice(sighting),
         trouble=brought.trouble,
         is_coming=brought.is_coming,
         initialized_at=brought.milestones.initialized_at,
+        quiet_since=_quiet_since(brought, snapshot),
         successors=successors,
         going_for=_going_for(sighting, snapshot),
         changes=drift.changes(claim, pool) if drift is not None else (),
         drifted_since=snapshot.ledger.drifted_since.get(claim.name),
         template_today=drift.template(claim, pool) if drift is not None else "",
     )
+
+
+def _quiet_since(brought: BringUp, snapshot: Snapshot) -> datetime | None:
+    """When a pod last came to the node or left it, as far as can be told; else when the node came up. A pod counts from
+    the start of its first container; until then it is just coming."""
+    sighting, now = brought.sighting, snapshot.taken_at
+    times = [brought.milestones.initialized_at] if brought.milestones.initialized_at is not None else []
+    before = snapshot.ledger.pods_seen.get(sighting.claim.name)
+    if before is not None:
+        times.append(before.since if before.pods == len(sighting.workload) else now)
+    times += [now if pod.deleting else pod.started_at or pod.created_at for pod in sighting.workload]
+    return max(times, default=None)
+
+
+def _past(remembered: datetime | None, now: datetime) -> datetime | None:
+    """A clock that was ahead when it was looked at lets nothing begin later than now."""
+    return min(remembered, now) if remembered is not None else None
 
 
 def _going_for(sighting: Sighting, snapshot: Snapshot) -> DisruptionReason | None:

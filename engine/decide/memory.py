@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 
 from attrs import evolve
 
@@ -12,7 +12,7 @@ from engine.decide.fleet import Fleet
 from engine.disruption.empty import stands_empty
 from engine.disruption.machine import Machine
 from engine.model.document import DesiredDocument
-from engine.model.ledger import Ledger, Milestones
+from engine.model.ledger import Ledger, Milestones, PodsSeen
 from engine.model.outcome import ClaimOutcome
 from engine.model.plan import Removal
 from engine.model.snapshot import Snapshot
@@ -54,6 +54,7 @@ def next_ledger(
         learned,
         empty_since=empty_since,
         drifted_since=drifted_since,
+        pods_seen=_pods_seen(machines, staying, snapshot),
         instance_ids={name: ids[name] for name in sorted(ids) if name in named},
         milestones={name: brought[name].milestones if name in brought else _NOTHING_SEEN for name in sorted(staying)},
         planned=planned,
@@ -61,6 +62,18 @@ def next_ledger(
         disruptions=with_disruptions(learned, removals, snapshot),
         counted_since=counted_since(snapshot),
     )
+
+
+def _pods_seen(machines: Iterable[Machine], staying: Set[str], snapshot: Snapshot) -> Mapping[str, PodsSeen]:
+    """How many pods are on each machine that has a node, by claim, in the machines' order."""
+    before = snapshot.ledger.pods_seen
+    seen: dict[str, PodsSeen] = {}
+    for machine in machines:
+        if machine.name in staying and machine.node is not None:
+            known = before.get(machine.name)
+            is_same = known is not None and known.pods == machine.workload
+            seen[machine.name] = known if known and is_same else PodsSeen(machine.workload, snapshot.taken_at)
+    return seen
 
 
 def _unanswered(outcomes: Iterable[ClaimOutcome], waiting: set[str]) -> tuple[ClaimOutcome, ...]:

@@ -25,6 +25,7 @@ from engine.disruption.machine import Machine
 from engine.disruption.relocation import Relocation
 from engine.disruption.said import UNLIMITED, Bound, BudgetSaid, bounds, tightest
 from engine.model.document import BudgetUse, RemovalRecord
+from engine.model.money import UsdPerHour
 from engine.model.plan import Removal, RemovalPhase, Verdict
 from engine.model.reason import DisruptionReason
 from engine.model.replacement import AwaitsReplacement
@@ -36,6 +37,8 @@ _ROUNDS = 6
 # What a pool must do, as against what only saves: another takes its place, in base capacity too.
 _HAS_TO_GO = frozenset({DisruptionReason.DRIFTED, DisruptionReason.EXPIRED})
 
+_RANKS = {DisruptionReason.DRIFTED: 1, DisruptionReason.EXPIRED: 1, DisruptionReason.UNDERUTILIZED: 2}
+
 Ask = Callable[[Sequence["Candidate"], Set[str]], Mapping[str, Relocation]]
 
 
@@ -43,7 +46,8 @@ Ask = Callable[[Sequence["Candidate"], Set[str]], Mapping[str, Relocation]]
 class Candidate:
     """A machine that may go for a reason; ``since`` is when the cause began, ``rule`` what allows it, for people.
 
-    ``may_buy``: nodes may be launched for its pods.
+    ``may_buy``: nodes may be launched for its pods, as long as ``least_saving`` is left of its price where that is
+    given. ``turn`` is the place of its move among those for money.
     """
 
     machine: Machine
@@ -51,6 +55,8 @@ class Candidate:
     rule: str
     since: datetime
     may_buy: bool = True
+    least_saving: UsdPerHour | None = None
+    turn: int = 0
 
     @property
     def has_to_go(self) -> bool:
@@ -62,15 +68,16 @@ class Candidate:
         return RemovalPhase.RELEASE if is_empty else RemovalPhase.MARK
 
     @property
-    def order(self) -> tuple[bool, bool, bool, datetime, int, str, bool, str]:
-        """Marked ones first, then those that others were launched for already, then those that empty machines only
-        take a place from, then the cause that is oldest, then the dearest, then by name. Of two that stand empty alike
-        the one goes that has to go some day."""
+    def order(self) -> tuple[bool, bool, int, int, datetime, int, str, bool, str]:
+        """Marked ones first, then those that others were launched for already; then those that stand empty, those that
+        have to go, those that go for money; then the cause that is oldest, then the dearest, then by name. Of two that
+        stand empty alike the one goes that has to go some day."""
         machine, claim = self.machine, self.machine.claim
         return (
             not machine.is_marked,
             not machine.successors,
-            self.reason is not DisruptionReason.EMPTY,
+            _RANKS.get(self.reason, 0),
+            self.turn,
             self.since,
             -claim.usd_per_hour.micros,
             claim.name if not machine.changes else "",
@@ -267,8 +274,8 @@ class _Book:
         return BudgetExhausted(budget=full.budget, allowed=full.allowed, used=full.used, error=full.error)
 
     def is_short(self, candidate: Candidate) -> bool:
-        """Whether another has to serve in base capacity before it goes."""
-        return candidate.has_to_go and candidate.machine.pool.upkeep.surge != 0 and self._would_be_short(candidate)
+        """Whether the pool would serve with fewer nodes than it keeps, if no other came."""
+        return candidate.has_to_go and self._would_be_short(candidate)
 
     def _would_be_short(self, candidate: Candidate) -> bool:
         return not candidate.machine.is_marked and self._serving <= self._standing.pool.base_nodes

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 
 from attrs import frozen
@@ -13,19 +13,28 @@ from engine.disruption.empty import empty
 from engine.disruption.expired import expired
 from engine.disruption.holds import Blocked, kept_by
 from engine.disruption.machine import Machine
+from engine.disruption.underutilized import Repack, Underutilized, kept_from_moving, underutilized
 from engine.model.reason import VOLUNTARY_REASONS, DisruptionReason
-from engine.model.stay import StayReason
+from engine.model.stay import BelowConsolidateAfter, ConsolidationOff, InUse, NotInitialized, StayReason
+from engine.scheduling.movable import MoveCost
+from engine.scheduling.repacking import Repacking
 
 
 @frozen
 class Reasons:
-    """The machines that may go, each once for every reason, and why each of the others may not, by claim."""
+    """The machines that may go, each once for every reason, and why each of the others may not, by claim. ``idle`` are
+    those that go for standing empty, now or in a while."""
 
     candidates: tuple[Candidate, ...]
     stays: dict[str, StayReason]
+    idle: frozenset[str] = frozenset()
 
 
-def reasons(machines: Iterable[Machine], now: datetime, blocked: Blocked) -> Reasons:
+def _nothing_moves(machines: Sequence[Machine], cost: MoveCost) -> Repacking:
+    return Repacking()
+
+
+def reasons(machines: Iterable[Machine], now: datetime, blocked: Blocked, repack: Repack = _nothing_moves) -> Reasons:
     """Which machines may go at ``now``. ``blocked`` are pods that their PodDisruptionBudgets hold.
 
     A machine that was marked for a reason goes on for it, whatever has changed since. What has to go some day and may
@@ -42,14 +51,47 @@ def reasons(machines: Iterable[Machine], now: datetime, blocked: Blocked) -> Rea
             stays[machine.name] = told[-1]
     trials = [each for some in found.values() for each in some if each.reason is DisruptionReason.DRIFTED]
     waiting = Rollouts(every, now).admitted(trials) if trials else {}
+    idle = [
+        each
+        for each in every
+        if not (each.workload or each.is_marked or each.claim.replaces)
+        and (found[each.name] or isinstance(stays.get(each.name), BelowConsolidateAfter))
+    ]
+    moving = _for_money(every, found, idle, now, blocked, repack)
+    stays |= moving.stays
     candidates = [
         each
         for some in found.values()
         for each in some
         if not (each.reason is DisruptionReason.DRIFTED and each.machine.name in waiting)
     ]
+    candidates += [each for each in moving.candidates if each.machine.name not in waiting]
     going = {each.machine.name for each in candidates}
-    return Reasons(tuple(candidates), {name: each for name, each in {**stays, **waiting}.items() if name not in going})
+    kept = {name: each for name, each in {**stays, **waiting}.items() if name not in going}
+    return Reasons(tuple(candidates), kept, frozenset(each.name for each in idle))
+
+
+def _for_money(
+    every: Sequence[Machine],
+    found: Mapping[str, Sequence[Candidate]],
+    idle: Sequence[Machine],
+    now: datetime,
+    blocked: Blocked,
+    repack: Repack,
+) -> Underutilized:
+    """Of machines with pods that go for nothing else. Those that drifted go anyway, and are not moved twice."""
+    stays: dict[str, StayReason] = {}
+    movable = []
+    for machine in every:
+        if found[machine.name] or machine.changes or not machine.workload or machine.is_marked:
+            continue
+        kept = kept_from_moving(machine, now, blocked)
+        if kept is None:
+            movable.append(machine)
+        elif machine.held is None and not isinstance(kept, ConsolidationOff | NotInitialized | InUse):
+            stays[machine.name] = kept
+    moving = underutilized(movable, idle, every, now, repack)
+    return Underutilized(moving.candidates, {**stays, **moving.stays})
 
 
 def _judged(machine: Machine, now: datetime, blocked: Blocked) -> tuple[Candidate | StayReason | None, ...]:

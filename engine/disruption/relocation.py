@@ -5,7 +5,8 @@ from __future__ import annotations
 from attrs import frozen
 
 from engine.model.plan import Placement
-from engine.model.replacement import DeleteFirst, NoPlace
+from engine.model.replacement import DeleteFirst
+from engine.model.stay import StayReason
 
 
 @frozen
@@ -17,7 +18,7 @@ class Relocation:
     awaits: tuple[str, ...] = ()
     buys: bool = False
     delete_first: DeleteFirst | None = None
-    refused: NoPlace | None = None
+    refused: StayReason | None = None
 
     @property
     def lets_go(self) -> bool:

@@ -14,11 +14,14 @@ from attrs import evolve, frozen
 from engine.disruption.candidates import Candidate
 from engine.disruption.machine import Machine
 from engine.disruption.relocation import Relocation
+from engine.model.money import FREE, UsdPerHour, total
 from engine.model.plan import Unplaced
 from engine.model.pod import Pod, PodKey
 from engine.model.quantity import NODES, Resources
+from engine.model.reason import DisruptionReason
 from engine.model.refusal import LimitReached, PoolRefusal, ReservedExhausted
 from engine.model.replacement import DeleteFirst, NoPlace
+from engine.model.stay import SavesTooLittle, StayReason
 from engine.scheduling.problem import NodeOption, PoolState, Problem, Solution
 from engine.scheduling.terms import is_spare
 
@@ -46,9 +49,11 @@ class Replacing:
         solve: Callable[[Problem], Solution],
         up: Set[str],
         machines: Sequence[Machine],
+        idle: frozenset[str] = frozenset(),
     ) -> None:
         """``before`` answers the question without any of the machines' pods; ``up`` are the nodes that pods can start
-        on at once, by name."""
+        on at once, by name. Nobody moves to ``idle`` machines, by claim, for money: they go by themselves."""
+        self._idle = idle
         self._question, self._solve, self._up = question, solve, up
         self._before, self.answer = before, before
         self._coming = {
@@ -80,8 +85,8 @@ class Replacing:
         first = [each for each in candidates if each.has_to_go and each.machine.pool.upkeep.surge == 0]
         self._others |= {each.machine.name: Relocation(delete_first=DeleteFirst()) for each in first}
         rest = [each for each in candidates if each.machine.name not in self._others]
-        self._settle([each for each in rest if not each.may_buy])
-        self._settle([each for each in rest if each.may_buy])
+        for batch in _batches(rest):
+            self._settle(batch)
         return {**self._others, **{each.machine.name: self._relocation(each) for each in self._accepted}}
 
     def _settle(self, batch: Sequence[Candidate]) -> None:
@@ -91,7 +96,7 @@ class Replacing:
             self._others |= {each.machine.name: Relocation(refused=_not_asked(each)) for each in batch}
             return
         together = [*self._accepted, *batch]
-        trial = self._asked(_without(self._question(), together))
+        trial = self._asked(_without(self._question(), together, self._closed_to(batch)))
         failure = self._failure(trial, batch, together)
         if failure is None:
             self._accepted, self.answer = together, trial
@@ -102,11 +107,17 @@ class Replacing:
             self._settle(batch[:half])
             self._settle(batch[half:])
 
+    def _closed_to(self, batch: Sequence[Candidate]) -> Set[str]:
+        """Idle machines that nobody needs so far."""
+        if not any(each.reason is DisruptionReason.UNDERUTILIZED for each in batch):
+            return frozenset()
+        return self._idle.difference(each.claim or "" for each in self.answer.placements)
+
     def _asked(self, problem: Problem) -> Solution:
         self._questions += 1
         return self._solve(problem)
 
-    def _failure(self, trial: Solution, batch: Sequence[Candidate], together: Sequence[Candidate]) -> NoPlace | None:
+    def _failure(self, trial: Solution, batch: Sequence[Candidate], together: Sequence[Candidate]) -> StayReason | None:
         """The first pod that would go without, that does not now; or a pool whose base capacity would be short."""
         known = {each.pod for each in self._before.unplaced}
         refused = self._question().refused
@@ -119,20 +130,37 @@ class Replacing:
         for short in trial.base_shortfalls:
             if short.node_pool in pools and short.wanted - short.have > before.get(short.node_pool, 0):
                 return NoPlace("", (PoolRefusal(short.node_pool, short.refusal),))
-        if not all(each.may_buy for each in batch):
-            places = {each.pod: each for each in trial.placements}
-            for pod in (pod for each in batch for pod in each.machine.displaced):
-                if pod.key not in places or places[pod.key].node not in self._up:
+        return self._price_of(trial, batch)
+
+    def _price_of(self, trial: Solution, batch: Sequence[Candidate]) -> StayReason | None:
+        """What the price of other nodes has against machines that need not go. Such are asked about by themselves."""
+        if all(each.has_to_go for each in batch):
+            return None
+        places = {each.pod: each for each in trial.placements}
+        for each in batch:
+            for pod in each.machine.displaced if not each.may_buy else ():
+                place = places.get(pod.key)
+                waits = each.reason is not DisruptionReason.EMPTY
+                if place is None or not (waits or place.node in self._up):
                     return NoPlace(str(pod.key), ())
-            if len(trial.new_nodes) > len(self.answer.new_nodes):
-                return NoPlace("", ())
+        more = UsdPerHour(self._cost(trial).micros - self._cost(self.answer).micros)
+        price = total(each.machine.claim.usd_per_hour + each.machine.pool.node_cost for each in batch)
+        saving = UsdPerHour(price.micros - more.micros)
+        least = total(each.least_saving for each in batch if each.least_saving is not None)
+        if more.micros > 0 and (saving.micros <= 0 or saving < least or not all(each.may_buy for each in batch)):
+            return SavesTooLittle(saving, least)
         return None
 
-    def _alone(self, candidate: Candidate, failure: NoPlace) -> Relocation:
+    def _cost(self, answer: Solution) -> UsdPerHour:
+        pools = {state.pool.name: state.pool for state in self._question().problem.pools}
+        return total((new.option.usd_per_hour or FREE) + pools[new.node_pool].node_cost for new in answer.new_nodes)
+
+    def _alone(self, candidate: Candidate, failure: StayReason) -> Relocation:
         """It may go first where it is its own room that is wanting."""
-        wanting = tuple(each for each in failure.refusals if isinstance(each.refusal, LimitReached | ReservedExhausted))
+        refusals = failure.refusals if isinstance(failure, NoPlace) else ()
+        wanting = tuple(each for each in refusals if isinstance(each.refusal, LimitReached | ReservedExhausted))
         if wanting and candidate.has_to_go and candidate.machine.pool.upkeep.surge is None:
-            freed = _freed(_without(self._question(), [*self._accepted, candidate]), candidate.machine)
+            freed = _freed(_without(self._question(), [*self._accepted, candidate], frozenset()), candidate.machine)
             if self._failure(self._asked(freed), [candidate], [*self._accepted, candidate]) is None:
                 return Relocation(delete_first=DeleteFirst(wanting))
         return Relocation(refused=failure)
@@ -150,16 +178,25 @@ class Replacing:
         return Relocation(places, tuple(sorted(awaits)), buys)
 
 
+def _batches(candidates: Sequence[Candidate]) -> list[list[Candidate]]:
+    """Those that are asked about together: what came to marked nodes, what has to go, then move by move."""
+    batches: dict[tuple[int, int], list[Candidate]] = {}
+    for each in candidates:
+        rank = 1 if each.has_to_go else 2 if each.reason is DisruptionReason.UNDERUTILIZED else 0
+        batches.setdefault((rank, each.turn), []).append(each)
+    return [batches[at] for at in sorted(batches)]
+
+
 def _not_asked(candidate: Candidate) -> NoPlace:
     pods = candidate.machine.displaced
     return NoPlace(str(pods[0].key) if pods else "", ())
 
 
-def _without(question: Question, going: Sequence[Candidate]) -> Problem:
+def _without(question: Question, going: Sequence[Candidate], closed: Set[str]) -> Problem:
     """The problem without these machines, their pods pending. Limits count the machines all the same: they are there
     until others have taken their place."""
     problem = question.problem
-    claims = {each.machine.name for each in going}
+    claims = {each.machine.name for each in going} | closed
     displaced = (pod.key for each in going for pod in each.machine.displaced)
     pods = [question.pods[key] for key in displaced if key in question.pods]
     moved = {pod.key for pod in pods}

@@ -84,6 +84,14 @@ class Illness:
 
 
 @frozen
+class PodsSeen:
+    """How many pods, daemons apart, a node had when it was last looked at, and since when as many."""
+
+    pods: int
+    since: datetime
+
+
+@frozen
 class Disruption:
     """A removal by choice: ``begun_at`` its mark, ``acted_at`` the last pass that did anything for it."""
 
@@ -100,7 +108,7 @@ class Ledger:
     ``unavailable_groups`` are offerings that one refusal bars together, by the name of what they share: a quota, the
     subnets of a node class in a zone, a capacity type.
 
-    ``drifted_since`` by claim name, while it is so. ``milestones`` by claim name. ``planned`` are the claims that
+    ``pods_seen`` and ``drifted_since`` by claim name. ``milestones`` by claim name. ``planned`` are the claims that
     waiting pods were planned for, by ``NAMESPACE/NAME``: kept until the pod is bound, so that a binding that differs
     can be told. ``bring_ups`` by pool name: those whose
     last machine failed to come up. ``label_doubts`` are labels that were foretold of nodes and did not come, as ``POOL
@@ -129,6 +137,7 @@ class Ledger:
     counted_since: datetime | None = None
     label_doubts: Mapping[str, datetime] = field(factory=dict)
     unavailable_groups: Mapping[str, Unavailable] = field(factory=dict)
+    pods_seen: Mapping[str, PodsSeen] = field(factory=dict)
     drifted_since: Mapping[str, datetime] = field(factory=dict)
     interruptions: Mapping[str, Interruption] = field(factory=dict)
     illnesses: Mapping[str, Mapping[str, Illness]] = field(factory=dict)

@@ -64,6 +64,34 @@ class RolloutWaits:
 
 
 @frozen
+class NotQuiet:
+    """A pod came to the node, or left it, at ``since``; the node may go for money from ``until`` on."""
+
+    code: ClassVar[str] = "not-quiet"
+    since: datetime
+    until: datetime
+
+
+@frozen
+class NewlyUp:
+    """The node is up since then, and goes for money from ``until`` on."""
+
+    code: ClassVar[str] = "newly-up"
+    since: datetime
+    until: datetime
+
+
+@frozen
+class Unbalanced:
+    """The pool's consolidation is Balanced: ``saved_percent`` of its cost would be saved for ``disturbed_percent`` of
+    what it takes to move all of its pods, and that is less than half."""
+
+    code: ClassVar[str] = "unbalanced"
+    saved_percent: int
+    disturbed_percent: int
+
+
+@frozen
 class DeleteFirst:
     """Why a machine goes before there is another place for its pods: ``refusals`` are why none can be made first. Of
     what the pool's own limits or a reservation leave no room for; none: its policy says so."""

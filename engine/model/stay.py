@@ -12,7 +12,7 @@ from engine.model.drain_stay import DetachesVolumes, Drains
 from engine.model.money import UsdPerHour
 from engine.model.pod import PodKey
 from engine.model.refusal import GuardrailBlocks, KarpenterOwnsPool, PoolPaused, PoolRefusal
-from engine.model.replacement import AwaitsReplacement, NoPlace, PodHolds, RolloutWaits
+from engine.model.replacement import AwaitsReplacement, NewlyUp, NoPlace, NotQuiet, PodHolds, RolloutWaits, Unbalanced
 
 
 @frozen
@@ -240,6 +240,9 @@ StayReason = (
     | NoPlace
     | PodHolds
     | RolloutWaits
+    | NotQuiet
+    | NewlyUp
+    | Unbalanced
     | SavesTooLittle
     | RepaidTooLate
     | TooYoung

@@ -28,7 +28,7 @@ class Upkeep:
     canaries: int = 1
     soak: timedelta = timedelta(minutes=10)
     least_saving: UsdPerHour = UsdPerHour(10_000)
-    least_share: Decimal = Decimal("0.05")
+    least_share: Decimal = Decimal("0.1")
     spot_share: Decimal = Decimal("0.15")
     repaid_within: timedelta = timedelta(hours=1)
     node_life: timedelta = timedelta(minutes=10)

@@ -21,7 +21,6 @@ from engine.report.words import counted, next_best_words, refusal_words, signed,
 
 _SERVES = {LaunchReason.BASE_CAPACITY: "base", LaunchReason.HEADROOM: "spare", LaunchReason.REPLACEMENT: "replaces"}
 _PHASES = {RemovalPhase.MARK: "drain", RemovalPhase.RELEASE: "remove"}
-_NOT_ACTED_ON = "Consolidation of nodes in use is checked, and not acted on by this version."
 
 
 def launches_section(plan: Plan, region: str, *, details: bool) -> Iterator[RenderableType]:
@@ -81,7 +80,6 @@ def kept_section(plan: Plan, now: datetime, *, details: bool) -> Iterator[Render
             _kept_words(group, now),
         )
     yield indented(rows)
-    yield indented(Text(_NOT_ACTED_ON, style="dim"))
     if details:
         one_by_one = table("node", "type", "zone", "capacity", ">$/h", "~because")
         for kept in plan.kept:

@@ -9,11 +9,21 @@ from engine.model.duration import format_duration
 from engine.model.money import UsdPerHour
 from engine.model.plan import Removal
 from engine.model.refusal import PoolRefusal
-from engine.model.replacement import AwaitsReplacement, Hold, NoPlace, PodHolds, RolloutWaits
+from engine.model.replacement import (
+    AwaitsReplacement,
+    Hold,
+    NewlyUp,
+    NoPlace,
+    NotQuiet,
+    PodHolds,
+    RolloutWaits,
+    Unbalanced,
+)
 from engine.model.stay import NoOtherPlace, NotWorthVacating, RepaidTooLate, SavesTooLittle, TooYoung
 
 Told = Callable[[PoolRefusal], str]
 Waits = AwaitsReplacement | NoPlace | PodHolds | RolloutWaits
+NotForMoney = NotWorthVacating | NotQuiet | NewlyUp | Unbalanced
 _NAMED = 2
 
 
@@ -36,7 +46,7 @@ def waits_words(reason: Waits, now: datetime, told: Told) -> str:
 _NOT_YET = "goes once another is up, and none can be launched now"
 
 
-def not_worth_words(reason: NotWorthVacating) -> str:
+def not_worth_words(reason: NotForMoney, now: datetime) -> str:
     """Why a node with pods stays although nodes go for money."""
     match reason:
         case SavesTooLittle(saving=saving, least=least):
@@ -44,6 +54,14 @@ def not_worth_words(reason: NotWorthVacating) -> str:
         case RepaidTooLate(cost_micros=cost, saving=saving, repaid_in=repaid, within=within):
             price = f"${cost / 1_000_000:.4f}"
             return f"moving its pods costs {price}, which {saving} repays in {_seconds(repaid)}, not {_seconds(within)}"
+        case NotQuiet(since=since, until=until):
+            return f"a pod came or left {format_duration(now - since)} ago, may go in {format_duration(until - now)}"
+        case NewlyUp(since=since, until=until):
+            return f"up for {format_duration(now - since)}, may go for money in {format_duration(until - now)}"
+        case Unbalanced(saved_percent=saved, disturbed_percent=disturbed):
+            return (
+                f"moving {disturbed}% of the pool for {saved}% of its cost is not balanced: half as much is asked for"
+            )
         case TooYoung(age_seconds=age, least_seconds=least):
             return f"up for {_seconds(age)}, and none goes for money before {_seconds(least)}"
         case NoOtherPlace(pod=pod, pods=pods):

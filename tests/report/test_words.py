@@ -46,7 +46,16 @@ from engine.model.refusal import (
     TooFewValues,
     UnsupportedConstraint,
 )
-from engine.model.replacement import AwaitsReplacement, Hold, NoPlace, PodHolds, RolloutWaits
+from engine.model.replacement import (
+    AwaitsReplacement,
+    Hold,
+    NewlyUp,
+    NoPlace,
+    NotQuiet,
+    PodHolds,
+    RolloutWaits,
+    Unbalanced,
+)
 from engine.model.rule import LimitedResource
 from engine.model.spare_refusal import GpuWaste, WaitsForSpareCapacity
 from engine.model.stay import (
@@ -372,6 +381,15 @@ STAYS: list[tuple[StayReason, str]] = [
     (
         RepaidTooLate(500_000, usd("0.1"), 18_000, 3_600),
         "moving its pods costs $0.5000, which $0.1000/h repays in 5h0m, not 1h0m",
+    ),
+    (
+        NotQuiet(NOON - timedelta(minutes=2), NOON + timedelta(minutes=3)),
+        "a pod came or left 2m ago, may go in 3m",
+    ),
+    (NewlyUp(NOON - timedelta(minutes=2), NOON + timedelta(minutes=3)), "up for 2m, may go for money in 3m"),
+    (
+        Unbalanced(10, 40),
+        "moving 40% of the pool for 10% of its cost is not balanced: half as much is asked for",
     ),
     (TooYoung(90, 600), "up for 1m30s, and none goes for money before 10m0s"),
     (NoOtherPlace(PodKey("a", "llm"), 3), "its pod a/llm (of 3) has no other place"),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 
 from attrs import evolve
@@ -13,52 +13,80 @@ from engine.decide.ceilings import Ceilings
 from engine.decide.guarding import Closed
 from engine.decide.launches import Replaced
 from engine.decide.question import Seen, problem_of
+from engine.decide.remembered import remembered
 from engine.decide.requirement_rules import RequirementRules
 from engine.disruption.candidates import Candidate
 from engine.disruption.machine import Machine
 from engine.disruption.replacing import Question, Replacing
+from engine.disruption.underutilized import movable_node
 from engine.model.document import DesiredDocument
 from engine.model.money import UsdPerHour
 from engine.model.plan import Kept, Launch, Removal
 from engine.model.pod import Pod
 from engine.model.reason import VOLUNTARY_REASONS
 from engine.model.replacement import AwaitsReplacement
+from engine.scheduling.movable import MoveCost
 from engine.scheduling.problem import Problem, Solution
 from engine.scheduling.relaxed import told_of_relaxing
+from engine.scheduling.repacking import Repacking, repacked
 from engine.scheduling.within_waste import answered
 
 
-def replacing(
-    seen: Seen,
-    asked: tuple[Pod, ...],
-    before: Solution,
-    rules: RequirementRules,
-    ceilings: Ceilings,
-    closed: Closed,
-    machines: tuple[Machine, ...],
-) -> Callable[[tuple[Candidate, ...]], Replacing]:
-    """Asks nothing, and costs nothing, before a candidate's pods need another place. ``asked`` are the pods that
-    ``before`` answers for."""
+class Elsewhere:
+    """Asks where pods would go whose machines go. Nothing is asked before somebody wants to know."""
 
-    def of(candidates: tuple[Candidate, ...]) -> Replacing:
+    def __init__(
+        self,
+        seen: Seen,
+        asked: tuple[Pod, ...],
+        before: Solution,
+        rules: RequirementRules,
+        ceilings: Ceilings,
+        closed: Closed,
+        machines: tuple[Machine, ...],
+    ) -> None:
+        """``asked`` are the pods that ``before`` answers for."""
+        self._seen, self._asked, self._before = seen, asked, before
+        self._rules, self._ceilings, self._closed = rules, ceilings, closed
+        self._machines = machines
+
+    def repacked(self, movable: Sequence[Machine], cost: MoveCost) -> Repacking:
+        """Which of these machines, some of which may be without pods, should go for money."""
+        return remembered(self._seen, self._closed, movable, cost, lambda: self._repacked(movable, cost))
+
+    def _repacked(self, movable: Sequence[Machine], cost: MoveCost) -> Repacking:
+        question = self._question(movable)
+        mountable = [
+            each
+            for each in movable
+            if all(pod.key in question.pods for pod in each.displaced) and each.node is not None
+        ]
+        nodes = [movable_node(each, (question.pods[pod.key] for pod in each.displaced)) for each in mountable]
+        return repacked(question.problem, nodes, cost)
+
+    def replacing(self, candidates: tuple[Candidate, ...], idle: frozenset[str]) -> Replacing:
+        """Where the pods of any of these would go. ``idle`` machines go by themselves before long."""
+
         @cache
         def question() -> Question:
             going = {each.machine.name: each.machine for each in candidates}
-            movable = tuple(pod for name in sorted(going) for pod in going[name].displaced)
-            mounting = seen.volumes.mounting((*asked, *movable))
-            keys = {pod.key for pod in movable}
-            return Question(
-                problem=problem_of(seen, asked, rules, ceilings, closed, movable),
-                pods={pod.key: pod for pod in mounting.pods if pod.key in keys},
-                refused={each.pod: each for each in mounting.refused if each.pod in keys},
-            )
+            return self._question([going[name] for name in sorted(going)])
 
         def solved(problem: Problem) -> Solution:
             return told_of_relaxing(answered(problem), problem)
 
-        return Replacing(question, before, solved, nodes_that_are_up(seen, seen.brought), machines)
+        up = nodes_that_are_up(self._seen, self._seen.brought)
+        return Replacing(question, self._before, solved, up, self._machines, idle)
 
-    return of
+    def _question(self, machines: Sequence[Machine]) -> Question:
+        movable = tuple(pod for each in machines for pod in each.displaced)
+        mounting = self._seen.volumes.mounting((*self._asked, *movable))
+        keys = {pod.key for pod in movable}
+        return Question(
+            problem=problem_of(self._seen, self._asked, self._rules, self._ceilings, self._closed, movable),
+            pods={pod.key: pod for pod in mounting.pods if pod.key in keys},
+            refused={each.pod: each for each in mounting.refused if each.pod in keys},
+        )
 
 
 def nodes_that_are_up(seen: Seen, brought: Mapping[str, BringUp]) -> frozenset[str]:
