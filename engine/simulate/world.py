@@ -275,7 +275,7 @@ class World:
     def _bind(self) -> None:
         self._is_binding = False
         for pod in self.cluster.bind(self.now):
-            waited = (self.now - pod.created_at).total_seconds()
+            waited = (self.now - max(pod.created_at, self._start.taken_at)).total_seconds()
             self._bound.append((pod, waited, pod.key in self._controllers.restarted))
             self._controllers.started(pod)
         # Whom a pass has seen waiting needs no further one for that.
