@@ -9,6 +9,7 @@ from engine.decide.budgets_asked import budget_rules
 from engine.decide.ceilings import Ceilings
 from engine.decide.departures import departures
 from engine.decide.elsewhere import Elsewhere, awaiting, replaced, with_savings
+from engine.decide.ended_reservations import as_on_demand, changed
 from engine.decide.fleet import Fleet
 from engine.decide.foundation import foundation, has_changed
 from engine.decide.guarding import Closed, guarded
@@ -25,6 +26,7 @@ from engine.decide.question import problem_of, see
 from engine.decide.requirement_rules import RequirementRules
 from engine.disruption.drift import Drift
 from engine.model.catalog import Catalog
+from engine.model.claim import Claim
 from engine.model.document import DesiredDocument, Foundation, RemovalRecord, node_sets
 from engine.model.environment import Environment
 from engine.model.money import total
@@ -69,7 +71,9 @@ def decide(snapshot: Snapshot, policy: Policy, catalog: Catalog, environment: En
         solution = without_spares(whole)
         new = launches(solution.new_nodes, fleet, snapshot, policy, environment, taken_over)
         answers = without_held(solution, new.held, problem, policy, environment)
-        document, foundation_changes = _document(fleet, leaving.removals, new, snapshot, policy, environment)
+        standing = tuple(sighting.claim for sighting in fleet.sightings)
+        repriced = as_on_demand(standing, snapshot, policy, catalog)
+        document, foundation_changes = _document(fleet, repriced, leaving.removals, new, snapshot, policy, environment)
         planned = next_planned(learned, waiting, solution.placements, new.launches, document.claims)
         told = (*rules.verdicts(waiting), *ceilings.verdicts(answers.limits), *leaving.verdicts)
         return Plan(
@@ -96,6 +100,7 @@ def decide(snapshot: Snapshot, policy: Policy, catalog: Catalog, environment: En
             usd_per_hour_after=total(claim.usd_per_hour for claim in document.claims),
             document=document,
             foundation_changes=foundation_changes,
+            repriced=changed(standing, repriced),
             ledger=next_ledger(learned, fleet, brought, known, document, planned, leaving.removals, snapshot),
             idle_reservations=idle_reservations(seen, new.launches),
             nominations=nominations(solution.placements, waiting),
@@ -122,6 +127,7 @@ def _limit_order(use: LimitUse) -> tuple[str, str, str, str]:
 
 def _document(
     fleet: Fleet,
+    standing: tuple[Claim, ...],
     removals: tuple[Removal, ...],
     new: Launches,
     snapshot: Snapshot,
@@ -130,19 +136,22 @@ def _document(
 ) -> tuple[DesiredDocument, bool]:
     """The document that this plan proposes, and whether its foundation is another than the published one's.
 
+    ``standing`` are the fleet's claims as they are from now on.
+
     While the main stack is busy the foundation stays as it is: launches that would change it are held already, and what
     could be cleaned up waits.
     """
     published = snapshot.document
     released = [removal.record for removal in removals if removal.phase is RemovalPhase.RELEASE]
     leaves = {record.claim for record in released}
-    staying = [sighting.claim for sighting in fleet.sightings if sighting.claim.name not in leaves]
+    staying = [claim for claim in standing if claim.name not in leaves]
     claims = (*staying, *(launch.claim for launch in new.launches))
     base = foundation(claims, new.templates, published, policy, environment)
     changes = has_changed(base, published)
     if environment.name in snapshot.busy_stacks:
         base, changes = published.foundation if published else base, False
-    if not (released or new.launches or changes):
+    is_repriced = any(now is not sighting.claim for now, sighting in zip(standing, fleet.sightings, strict=True))
+    if not (released or new.launches or changes or is_repriced):
         return published or _nothing(environment, base), False
     carried = [leaving.record for leaving in fleet.leaving]
     document = DesiredDocument(

@@ -207,6 +207,7 @@ class Plan:
 
     ``document`` is the desired document that this plan proposes; equal to the published one when nothing changes but
     the version. ``base_version`` is the version it was decided on, 0 when none was published.
+    ``repriced`` are claims whose reservation has ended: they are on-demand from now on, in name order.
     ``ledger`` is the memory that the next pass starts from. ``paused`` says why nothing of this plan is to be done;
     empty is not paused. ``nominations`` and ``binding_differences`` are in pod order; ``headroom`` in that of pools,
     resources and zones. ``verdicts`` are in the order of
@@ -238,10 +239,12 @@ class Plan:
     verdicts: tuple[Verdict, ...] = ()
     packing: PackingBound | None = None
     paused: str = ""
+    repriced: tuple[str, ...] = ()
     hash: str = ""
     schema: int = SCHEMA_VERSION
 
     @property
     def is_empty(self) -> bool:
-        """Whether there is nothing to do: no launch, no removal, and the foundation stands as declared."""
-        return not (self.launches or self.removals or self.foundation_changes)
+        """Whether there is nothing to do: no launch, no removal, no claim that has another price, and the foundation
+        stands as declared."""
+        return not (self.launches or self.removals or self.foundation_changes or self.repriced)

@@ -48,7 +48,8 @@ class Registration:
 
 
 def registrations(plan: Plan, snapshot: Snapshot) -> tuple[Registration, ...]:
-    """Each node of a claim that lacks something. Labels that a node has already stay as they are."""
+    """Each node of a claim that lacks something. Labels that a node has already stay as they are, but for the capacity
+    type of one whose reservation has ended."""
     claims = {claim.name: claim for claim in snapshot.document.claims} if snapshot.document else {}
     claim_of = {instance.id: claims.get(instance.claim) for instance in snapshot.cloud.instances if instance.is_alive}
     late = {kept.claim for kept in plan.kept if isinstance(kept.reason, Overdue | Degraded)}
@@ -73,8 +74,9 @@ def _registration(node: Node, claim: Claim, milestones: Milestones | None, *, is
     is_new = came_closed or keys.REGISTERED not in node.labels
     is_held = keys.HELD in node.labels
     is_initialized = milestones is not None and milestones.initialized_at is not None
+    is_relabelled = node.labels.get(keys.CAPACITY_TYPE) == keys.RESERVED != claim.labels.get(keys.CAPACITY_TYPE)
     if (
-        not (is_new or is_held)
+        not (is_new or is_held or is_relabelled)
         and node.labels.keys() >= claim.labels.keys()
         and (not is_initialized or keys.INITIALIZED in node.labels)
     ):
@@ -82,6 +84,8 @@ def _registration(node: Node, claim: Claim, milestones: Milestones | None, *, is
         return None
     promised = {**claim.labels, keys.REGISTERED: "true"} | ({keys.INITIALIZED: "true"} if is_initialized else {})
     lacking = {key: value for key, value in promised.items() if key not in node.labels}
+    if is_relabelled and keys.CAPACITY_TYPE in claim.labels:
+        lacking[keys.CAPACITY_TYPE] = claim.labels[keys.CAPACITY_TYPE]
     may_open = is_initialized or is_late or _is_whole(node, claim)
     if is_new:
         step = Step.HOLD if came_closed and not may_open else Step.REGISTER

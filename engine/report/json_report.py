@@ -65,6 +65,7 @@ def plan_json(plan: Plan, recorded_at: datetime | None = None) -> str:
             "change_usd_per_hour": _dollars(plan.usd_per_hour_after - plan.usd_per_hour_before),
             "packing": _packing(plan.packing) if plan.packing is not None else None,
             "foundation_changes": plan.foundation_changes,
+            "repriced": list(plan.repriced),
             "launches": [_launch(launch) for launch in plan.launches],
             "removals": [_removal(removal) for removal in plan.removals],
             "kept": [{**to_plain(kept), "reason": _reason(kept.reason, now)} for kept in plan.kept],

@@ -75,6 +75,7 @@ def plan_line(plan: Plan) -> str:
         *([f"{len(plan.launches)} to launch"] if plan.launches else []),
         *([f"{draining} to drain"] if draining else []),
         *([f"{going} to remove"] if going else []),
+        *([f"{len(plan.repriced)} to relabel"] if plan.repriced else []),
         *(["foundation to change"] if plan.foundation_changes else []),
     ]
     if plan.is_empty:
@@ -118,6 +119,8 @@ def _ending(plan: Plan) -> Iterator[Text]:
         yield Text(f"{counted(len(plan.placements), 'waiting pod')} {fit} on what is there or coming.")
     if plan.foundation_changes:
         yield Text("The foundation changes: network, roles or launch templates.")
+    if plan.repriced:
+        yield Text(f"Reservations have ended; on-demand, and billed as such, from now on: {', '.join(plan.repriced)}.")
     if plan.packing is not None:
         yield Text(packing_words(plan))
     if before == after:
