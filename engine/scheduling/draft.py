@@ -7,6 +7,7 @@ all hold every constraint, and differ in whom they leave out and in what they co
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence, Set
+from typing import NamedTuple
 
 from engine.model.environment import Caps
 from engine.model.pod import PodKey
@@ -24,6 +25,16 @@ from engine.scheduling.tied import Load, are_kept, kept_by_ties, wishes_by_domai
 from engine.scheduling.together import Hosts, put_company
 from engine.scheduling.topology.host_dimensions import host_dimensions
 from engine.scheduling.topology.neighbourhood import Neighbourhood
+
+
+class _Proven(NamedTuple):
+    """So many ``pods`` that got a place cost ``least_micros``, in millionths of a dollar an hour, at the least."""
+
+    least_micros: int
+    pods: int
+
+
+_NOTHING_PROVEN = _Proven(0, 0)
 
 
 class Draft:
@@ -49,8 +60,8 @@ class Draft:
         self.new_nodes = NewNodes(market, self.headroom, first_member)
         self.world = there.copy()
         self.world.values_left = self.new_nodes.values_left
-        # Of what it has bought together: what these pods cost at the least, as far as that is proven.
-        self.lower_bound_micros = 0
+        # Of what it has bought together: what these pods cost at the least, as far as that is proven, and how many.
+        self.lower_bound_micros = self.proven_pods = 0
         self._left: dict[PodClass, Sequence[PodKey]] = {}
         # The nodes of a static pool come whether pods want them or not, so pods may as well have them.
         for pool in market.pools:
@@ -147,8 +158,10 @@ class Draft:
         rung = 0
         while any(self._left[each] and rung < len(self._market.rungs(each)) for each in classes) or not rung:
             # Parts share no node, so what each costs at the least adds up; with those of another rung they may share.
-            least = sum(self._buy_for(part, rung, with_standing=not fills_first) for part in apart)
-            self.lower_bound_micros = max(self.lower_bound_micros, least)
+            proven = [self._buy_for(part, rung, with_standing=not fills_first) for part in apart]
+            least = sum(each.least_micros for each in proven)
+            if least > self.lower_bound_micros:
+                self.lower_bound_micros, self.proven_pods = least, sum(each.pods for each in proven)
             rung += 1
         waiting, before = classes, 0
         while waiting and len(waiting) != before:
@@ -178,17 +191,16 @@ class Draft:
         first = [each for each in classes if each.accelerators or each.shape not in apart]
         return first, [each for each in classes if not each.accelerators and each.shape in apart]
 
-    def _buy_for(self, classes: Sequence[PodClass], rung: int, *, with_standing: bool) -> int:
-        """What the pods that get a place by it cost at the least, in millionths of a dollar an hour."""
+    def _buy_for(self, classes: Sequence[PodClass], rung: int, *, with_standing: bool) -> _Proven:
         wishes, rooms, all_is_asked = self._wishes(classes, rung)
         if with_standing and not rung:
             wishes += self._without_new_nodes(classes)
         if not wishes:
-            return 0
-        least = self._buy(wishes, rooms, self._standing_for(wishes) if with_standing else ())
+            return _NOTHING_PROVEN
+        proven = self._buy(wishes, rooms, self._standing_for(wishes) if with_standing else ())
         for pod_class, pods in self.unplaced.items():
             self._fill(pod_class, pods)
-        return least if all_is_asked else 0
+        return proven if all_is_asked else _NOTHING_PROVEN
 
     def _wishes(self, classes: Sequence[PodClass], rung: int) -> tuple[list[Wish], tuple[int, ...], bool]:
         """What is left of each class at its offers of that rung, what an empty node has of pseudo-resources, and
@@ -216,7 +228,8 @@ class Draft:
                     offers = self.world.values_left.packable(pod_class, every)
                     all_is_asked = all_is_asked and offers is every
                 if offers:
-                    wishes += wishes_by_domain(Wish(pod_class, self._left[pod_class], offers, takes=takes), foreseen)
+                    wish = Wish(pod_class, self._left[pod_class], offers, takes=takes)
+                    wishes += wishes_by_domain(wish, foreseen, self._market)
         return wishes, on_hosts.rooms, all_is_asked
 
     def finished(self) -> Draft:
@@ -254,8 +267,8 @@ class Draft:
     def _standing_for(self, wishes: Iterable[Wish]) -> tuple[Standing, ...]:
         return self.world.groups_for(wish.pod_class for wish in wishes if not wish.pod_class.is_tied)
 
-    def _buy(self, wishes: Sequence[Wish], rooms: tuple[int, ...], standing: Sequence[Standing]) -> int:
-        """What its pods cost at the least, as far as it is proven: not where something kept some of them out."""
+    def _buy(self, wishes: Sequence[Wish], rooms: tuple[int, ...], standing: Sequence[Standing]) -> _Proven:
+        """Nothing is proven where something kept some of its pods out."""
         answer = packed_within(self.headroom.rows(), wishes, rooms, standing, self._steps)
         # Where a cap ends the launching, those come first who serve the most important pods, then the most pods.
         nodes = sorted(
@@ -278,4 +291,4 @@ class Draft:
             load for node in nodes for load in node.loads
         ]
         asked = sum(len(pods) for _, pods in loads)
-        return answer.lower_bound_micros if len(gone) == asked else 0
+        return _Proven(answer.lower_bound_micros, asked) if len(gone) == asked else _NOTHING_PROVEN

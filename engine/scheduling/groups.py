@@ -148,13 +148,15 @@ def pod_classes(
         coupling = coupling_of(pod.key) if coupling_of is not None else None
         members.setdefault((key, pod.priority, ruling, coupling), []).append(pod)
     demands: dict[_Key, Demand] = {}
+    # One object for equal ones: thousands of classes are looked up by what they ask for.
+    bundles: dict[Resources, Resources] = {}
     classes = []
     for (key, priority, ruling, coupling), alike in members.items():
         placing = alike[0].placing
         asked = _demanded(placing)
         demand = demands.get(asked) or demands.setdefault(asked, Demand.of(placing))
         formed = PodClass(
-            requests=placing.requests,
+            requests=bundles.setdefault(placing.requests, placing.requests),
             demand=demand,
             priority=priority,
             unsupported=placing.unsupported,

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import NamedTuple
+
 from attrs import field, frozen
 
 from engine.model import labels as keys
@@ -12,9 +15,21 @@ from engine.model.quantity import Resources
 from engine.model.reservation import ReservationKind
 from engine.policy.rules.ruling import TypeAt
 from engine.scheduling.problem import NodeOption
+from engine.scheduling.requirements import canonical_labels
 
 # Custom labels that were left to choose, in name order.
 AddedLabels = tuple[tuple[str, str], ...]
+
+
+# Label values that a node must have, in key order.
+Pin = tuple[tuple[str, str], ...]
+
+
+class Pins(NamedTuple):
+    """What options can be told apart by: pins, with the labels of one node for each."""
+
+    of: tuple[NodeOption, ...]
+    labels: Mapping[Pin, Mapping[str, str]]
 
 
 # Type, capacity type, reservation, price, capacity, room, overhead, added labels, probes, daemons' ports.
@@ -54,6 +69,8 @@ class Kind:
     cost: UsdPerHour = field(init=False)
     reservation: str = field(init=False)
     most: int | None = field(init=False)
+    _shown: dict[int, Mapping[str, str]] = field(init=False, factory=dict)
+    _pins: dict[tuple[int, tuple[str, ...]], Pins] = field(init=False, factory=dict)
 
     @buyable.default
     def _priced_and_available(self) -> tuple[NodeOption, ...]:
@@ -78,6 +95,24 @@ class Kind:
     @most.default
     def _places_of_the_reservation(self) -> int | None:
         return self.options[0].available
+
+    def labels_of(self, option: NodeOption) -> Mapping[str, str]:
+        """Those that a node will have once it is up that is made from this one of its options."""
+        if id(option) not in self._shown:
+            self._shown[id(option)] = {**canonical_labels(option.labels_once_up), **dict(self.added_labels)}
+        return self._shown[id(option)]
+
+    def pins(self, options: tuple[NodeOption, ...], keys: tuple[str, ...]) -> Pins:
+        """The values of these keys that nodes of some of its options have, each with the labels of the first such."""
+        asked = (id(options), keys)
+        if asked not in self._pins:
+            found: dict[Pin, Mapping[str, str]] = {}
+            for option in options:
+                labels = self.labels_of(option)
+                found.setdefault(tuple((key, labels[key]) for key in keys if key in labels), labels)
+            # With the options themselves, so that nothing else comes to have their identity.
+            self._pins[asked] = Pins(options, found)
+        return self._pins[asked]
 
     @property
     def type_at(self) -> TypeAt:

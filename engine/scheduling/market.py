@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-
-from attrs import evolve
+from typing import NamedTuple
 
 from engine.model import labels as keys
 from engine.model.constraint import PreferredNodeTerm
-from engine.model.money import FREE
+from engine.model.money import FREE, UsdPerHour
 from engine.scheduling.groups import PodClass, Shape
-from engine.scheduling.kinds import Kind, Make, Offer, OfferingName, Rung
+from engine.scheduling.kinds import Kind, Make, Offer, OfferingName, Pin, Rung
 from engine.scheduling.offers import PoolOffers
 from engine.scheduling.preferences import preferred_weight
 from engine.scheduling.problem import NodeOption
-from engine.scheduling.requirements import canonical_labels
+
+
+class Combo(NamedTuple):
+    """Values of some keys that nodes of a rung can have, the least that a pod costs there, and such a node's labels."""
+
+    pin: Pin
+    least_micros: int
+    labels: Mapping[str, str]
 
 
 class Market:
@@ -28,6 +34,8 @@ class Market:
         self._kinds: dict[Shape, Mapping[Make, Kind]] = {}
         self._labels: dict[Shape, tuple[Mapping[str, str], ...]] = {}
         self._by_offering: dict[Shape, Mapping[OfferingName, Offer]] = {}
+        self._combos: dict[tuple[int, tuple[str, ...]], tuple[Rung, tuple[Combo, ...]]] = {}
+        self._ranked: dict[tuple[Shape, int, int], tuple[Offer, ...]] = {}
 
     def offers(self, pod_class: PodClass) -> tuple[Offer, ...]:
         """What the pools that make nodes for pods offer to the class, whether it can be bought now or not.
@@ -39,13 +47,19 @@ class Market:
         shape = pod_class.shape
         if shape not in self._offers:
             found = [
-                (self._tier(pod_class, pool, liking), offer)
+                (pool, liking, content)
                 for pool in self.pools
                 if _makes_nodes_for(pod_class, pool)
-                for liking, offer in _offers_of(pool, pod_class)
+                for liking, content in _offers_of(pool, pod_class)
             ]
-            places = {tier: place for place, tier in enumerate(sorted({tier for tier, _ in found}))}
-            self._offers[shape] = tuple(evolve(offer, tier=places[tier]) for tier, offer in found)
+            tiers = {
+                (pool.name, liking): self._tier(pod_class, pool, liking)
+                for pool, liking in {(pool, liking) for pool, liking, _ in found}
+            }
+            places = {tier: place for place, tier in enumerate(sorted(set(tiers.values())))}
+            self._offers[shape] = tuple(
+                Offer(places[tiers[pool.name, liking]], *content) for pool, liking, content in found
+            )
         return self._offers[shape]
 
     def rungs(self, pod_class: PodClass) -> tuple[Rung, ...]:
@@ -63,6 +77,32 @@ class Market:
                     grouped.setdefault((offer.tier, -offer.preference), []).append(offer)
             self._rungs[shape] = tuple(tuple(grouped[key]) for key in sorted(grouped))
         return self._rungs[shape]
+
+    def ranked(self, pod_class: PodClass, pods: int, pods_per_node: int | None) -> tuple[Offer, ...]:
+        """What can be bought for the class now, the best for so many pods first; ``pods_per_node``: no more on one."""
+        offers = [offer for offer in self.offers(pod_class) if offer.options]
+        largest = max((offer.pods_per_node for offer in offers), default=0)
+        most = largest if pods_per_node is None else min(pods_per_node, largest)
+        # That more pods wait than any node holds makes no difference.
+        asked = pod_class.shape, most, min(pods, most)
+        if asked not in self._ranked:
+            offers.sort(key=lambda each: each.cost(pods, min(most, each.pods_per_node)))
+            self._ranked[asked] = tuple(offers)
+        return self._ranked[asked]
+
+    def combos(self, rung: Rung, keys: tuple[str, ...]) -> tuple[Combo, ...]:
+        """The combinations of values of the keys that nodes of the rung can have, in order."""
+        asked = (id(rung), keys)
+        if asked not in self._combos:
+            found: dict[Pin, Combo] = {}
+            for offer in rung:
+                cost = offer.kind.cost.micros // offer.pods_per_node
+                for pin, labels in offer.kind.pins(offer.options, keys).labels.items():
+                    if pin not in found or cost < found[pin].least_micros:
+                        found[pin] = Combo(pin, cost, labels)
+            # With the rung itself, so that nothing else comes to have its identity.
+            self._combos[asked] = rung, tuple(found[pin] for pin in sorted(found))
+        return self._combos[asked][1]
 
     def kinds(self, pod_class: PodClass) -> Mapping[Make, Kind]:
         """Those that can be bought for the class now by what they make, the cheapest first."""
@@ -83,9 +123,7 @@ class Market:
         shape = pod_class.shape
         if shape not in self._labels:
             self._labels[shape] = tuple(
-                {**canonical_labels(option.labels_once_up), **dict(offer.kind.added_labels)}
-                for offer in self.offers(pod_class)
-                for option in offer.options
+                offer.kind.labels_of(option) for offer in self.offers(pod_class) for option in offer.options
             )
         return self._labels[shape]
 
@@ -111,7 +149,11 @@ def _makes_nodes_for(pod_class: PodClass, pool: PoolOffers) -> bool:
     return not policy.is_static and pod_class.demand.barring_taint(policy.taints) is None
 
 
-def _offers_of(pool: PoolOffers, pod_class: PodClass) -> Iterator[tuple[int, Offer]]:
+# Of an offer all but its tier.
+_Content = tuple[Kind, UsdPerHour, int, tuple[NodeOption, ...], float]
+
+
+def _offers_of(pool: PoolOffers, pod_class: PodClass) -> Iterator[tuple[int, _Content]]:
     """The pool's offers with how well their nodes are liked: a kind is parted where its options are liked unlike."""
     fitting = pool.fitting(pod_class)
     if pool.too_few_values((kind for kind, _ in fitting), bought_now=True) is not None:
@@ -121,22 +163,15 @@ def _offers_of(pool: PoolOffers, pod_class: PodClass) -> Iterator[tuple[int, Off
     for kind, _ in fitting:
         if kind.capacity_type == keys.ON_DEMAND and kind.buyable:
             on_demand.setdefault(kind.instance_type.name, []).append(kind)
+    rulings, preferred = pod_class.rulings, pod_class.demand.preferred
     for kind, count in fitting:
-        if kind.usd_per_hour is None:
+        price = kind.usd_per_hour
+        if price is None:
             continue
         options = () if is_closed else _worth_buying(kind, on_demand.get(kind.instance_type.name, ()))
-        for liking, liked in _by_liking(kind, options, pod_class.demand.preferred):
-            yield (
-                liking,
-                Offer(
-                    tier=0,
-                    kind=kind,
-                    usd_per_hour=kind.usd_per_hour,
-                    pods_per_node=count,
-                    options=liked,
-                    preference=pod_class.rulings.score(pool.name, kind.type_at),
-                ),
-            )
+        preference = rulings.score(pool.name, kind.type_at) if rulings.by_pool else 0.0
+        for liking, liked in _by_liking(kind, options, preferred):
+            yield liking, (kind, price, count, liked, preference)
 
 
 def _by_liking(
@@ -144,11 +179,9 @@ def _by_liking(
 ) -> Iterable[tuple[int, tuple[NodeOption, ...]]]:
     if not preferred or not options:
         return [(0, options)]
-    added = dict(kind.added_labels)
     liked: dict[int, list[NodeOption]] = {}
     for option in options:
-        labels = {**canonical_labels(option.labels_once_up), **added}
-        liked.setdefault(preferred_weight(preferred, labels), []).append(option)
+        liked.setdefault(preferred_weight(preferred, kind.labels_of(option)), []).append(option)
     return [(liking, tuple(alike)) for liking, alike in liked.items()]
 
 
@@ -161,6 +194,9 @@ def _worth_buying(kind: Kind, on_demand: Iterable[Kind]) -> tuple[NodeOption, ..
     if kind.capacity_type != keys.SPOT:
         return kind.buyable
     cheaper = {option.offering.zone for other in on_demand if _price(other) < _price(kind) for option in other.buyable}
+    if not cheaper:
+        # The very same, so that who asks for the same sees it at once.
+        return kind.buyable
     return tuple(each for each in kind.buyable if each.offering.zone not in cheaper)
 
 

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from attrs import define
+from attrs import define, frozen
 
+from engine.model.constraint import HostPort
 from engine.model.money import FREE
 from engine.model.pod import PodKey
 from engine.scheduling.ceilings import Counts
@@ -19,6 +20,7 @@ from engine.scheduling.limits import Headroom
 from engine.scheduling.market import Market
 from engine.scheduling.offers import PoolOffers
 from engine.scheduling.packed import PackedNode
+from engine.scheduling.places import Place
 from engine.scheduling.problem import NodeOption
 from engine.scheduling.requirements import canonical_labels
 from engine.scheduling.values_left import ValuesLeft
@@ -44,6 +46,7 @@ class NewNodes:
         self._headroom = headroom
         self._next_member = first_member
         self.opened: dict[int, Opened] = {}
+        self._sites: dict[tuple[int, int], _Site] = {}
         insisting = [pool for pool in market.pools if pool.min_values]
         self.values_left = ValuesLeft(insisting) if insisting else None
 
@@ -51,14 +54,12 @@ class NewNodes:
         """Opens nodes for pods of one class and puts them there; returns those for which none may be opened."""
         if pod_class.terms.fills_only:
             return pods
-        offers = [offer for offer in self._market.offers(pod_class) if offer.options]
         while pods:
-            ranked = self._ranked(offers, pod_class, len(pods), world.counts)
+            best = next(iter(self._ranked(pod_class, len(pods), world.counts)), None)
             # A cap lasts one pass, so it is no reason to settle for something worse than the best.
-            affordable = self._headroom.nodes_within_caps(ranked[0].usd_per_hour) if ranked else 0
-            if not affordable:
+            affordable = self._headroom.nodes_within_caps(best.usd_per_hour) if best is not None else 0
+            if best is None or not affordable:
                 break
-            best = ranked[0]
             admitted = _admitted(best.kind, pod_class, len(pods), world.counts)
             each = min(self._pods_on(best, pod_class), admitted)
             within = min(self._within_limits(best.kind), affordable)
@@ -104,10 +105,9 @@ class NewNodes:
 
         Of pods that stay together the first one's node is the only one, so it has room for as many as may be.
         """
-        offers = [offer for offer in self._market.offers(pod_class) if offer.options]
-        ranked = self._ranked(offers, pod_class, pods, world.counts)
+        ranked = self._ranked(pod_class, pods, world.counts)
         if pod_class.coupling is not None and pod_class.coupling.stays_on_one_node:
-            ranked.sort(key=lambda each: -min(each.pods_per_node, pods))
+            ranked = sorted(ranked, key=lambda each: -min(each.pods_per_node, pods))
         for offer in ranked:
             if not self._headroom.nodes_within_caps(offer.usd_per_hour):
                 return None
@@ -151,8 +151,13 @@ class NewNodes:
         for opened in self.opened.values():
             self._settle(opened, world)
 
-    def _ranked(self, offers: Iterable[Offer], pod_class: PodClass, pods: int, counts: Counts) -> list[Offer]:
+    def _ranked(self, pod_class: PodClass, pods: int, counts: Counts) -> Iterable[Offer]:
         """Offers within limits and ceilings, the best for so many pods, or as many of them as may come, first."""
+        if not pod_class.shares and self.values_left is None:
+            most = pod_class.coupling.most_on_a_new_node if pod_class.coupling is not None else None
+            ranked = self._market.ranked(pod_class, pods, most)
+            return (each for each in ranked if self._within_limits(each.kind))
+        offers = [offer for offer in self._market.offers(pod_class) if offer.options]
         within = [each for each in offers if self._within_limits(each.kind)]
         if not pod_class.shares:
             return sorted(within, key=lambda each: each.cost(pods, self._pods_on(each, pod_class)))
@@ -196,21 +201,35 @@ class NewNodes:
         kind = opened.kind
         self._headroom.give_back(kind.pool, kind.capacity, kind.usd_per_hour or FREE, kind.probes, kind.reservation)
 
+    def _site_of(self, opened: Opened, pool: PoolOffers, world: World) -> _Site:
+        of = id(opened.kind), id(opened.option)
+        if of not in self._sites:
+            labels = {**opened.option.predicted_labels, **node_labels(opened.kind, opened.option)}
+            is_accelerated = opened.kind.instance_type.is_accelerated
+            place = world.place_of(labels, pool.state.pool.taints, is_accelerated=is_accelerated, in_flight=True)
+            ports = tuple(pool.daemons.host_ports(labels)) if world.topology is not None else ()
+            self._sites[of] = _Site(place, ports)
+        return self._sites[of]
+
     def _settle(
         self, opened: Opened, world: World, pods: Sequence[PodKey] = (), pod_class: PodClass | None = None
     ) -> None:
         pool = self._pools[opened.kind.pool]
-        labels = {**opened.option.predicted_labels, **node_labels(opened.kind, opened.option)}
-        place = world.place_of(
-            labels, pool.state.pool.taints, is_accelerated=opened.kind.instance_type.is_accelerated, in_flight=True
-        )
+        site = self._site_of(opened, pool, world)
         world.counts.prices[opened.member] = opened.kind.usd_per_hour or FREE
-        ports = pool.daemons.host_ports(labels) if world.topology is not None else ()
-        world.add(place, opened.kind.room, opened.member, daemon_ports=ports)
+        world.add(site.place, opened.kind.room, opened.member, daemon_ports=site.ports)
         if self.values_left is not None and not opened.for_base_capacity:
             self.values_left.join(opened.member, pool.name)
         if pod_class is not None:
             world.put(pod_class, pods, opened.member)
+
+
+@frozen(eq=False)
+class _Site:
+    """What nodes of one kind from one of its options are to a world."""
+
+    place: Place
+    ports: tuple[HostPort, ...]
 
 
 def _admitted(kind: Kind, pod_class: PodClass, pods: int, counts: Counts) -> int:

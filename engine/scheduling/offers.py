@@ -137,26 +137,28 @@ class PoolOffers:
         No rule bars them, and not too many of their GPUs would go unused.
         """
         rulings, wasteful = pod_class.rulings, pod_class.terms.wasteful
+        holding = self.holding(pod_class)
+        if not (rulings.by_pool or wasteful):
+            return holding
         return [
             pair
-            for pair in self.holding(pod_class)
+            for pair in holding
             if rulings.bar(self.name, pair[0].type_at) is None
             and (self.name, pair[0].instance_type.name) not in wasteful
         ]
 
     def holding(self, pod_class: PodClass) -> list[tuple[Kind, int]]:
         """The same, whatever rules say, and whatever goes unused."""
-        counts: dict[int, int] = {}
-        found = []
-        for kind in self.permitted(pod_class.demand):
-            if self.open_to(pod_class, kind) and not _has_port_of(kind, pod_class.ports):
-                # Kinds of one instance type share their room.
-                count = counts.get(id(kind.room))
-                if count is None:
-                    count = counts[id(kind.room)] = pod_class.requests.times_in(kind.room)
-                if count:
-                    found.append((kind, count))
-        return found
+        kinds = self.permitted(pod_class.demand)
+        # Kinds of one instance type share their room.
+        rooms = {id(kind.room): kind.room for kind in kinds}
+        requests, ports = pod_class.requests, pod_class.ports
+        counts = {identity: requests.times_in(room) for identity, room in rooms.items()}
+        return [
+            (kind, counts[id(kind.room)])
+            for kind in kinds
+            if counts[id(kind.room)] and self.open_to(pod_class, kind) and not (ports and _has_port_of(kind, ports))
+        ]
 
     def kinds_without_pods(self) -> tuple[Kind, ...]:
         """What the pool may launch when no pod says anything."""

@@ -11,7 +11,7 @@ from attrs import field, frozen
 from engine.model.pod import PodKey
 from engine.model.quantity import Resources
 from engine.scheduling.groups import PodClass
-from engine.scheduling.kinds import Kind, Make, Rung
+from engine.scheduling.kinds import Kind, Make, Pin, Rung
 from engine.scheduling.limits import UNLIMITED, LimitRow
 from engine.scheduling.packing.pack import pack
 from engine.scheduling.packing.problem import NodeKind, PackClass, Packing, PackingProblem
@@ -26,9 +26,6 @@ _MOST_OF_A_RESOURCE = 2**50
 
 # Limits that an answer breaks are put into the question, and it is asked again: so often, then all are put in.
 _QUESTIONS = 3
-
-# Label values that a node must have, in key order.
-Pin = tuple[tuple[str, str], ...]
 
 
 @frozen(eq=False)
@@ -127,14 +124,24 @@ _Asked = tuple[int, Pin]
 
 
 @frozen(eq=False)
+class _Offered:
+    """A make of node and what of its room may be filled, with the options that are open to who ``asked`` for it, and
+    the ``places`` of their copies in the problem."""
+
+    kind: Kind
+    room: Resources
+    asked: dict[_Asked, tuple[NodeOption, ...]] = field(factory=dict)
+    places: dict[_Asked, list[int]] = field(factory=dict)
+
+
+@frozen(eq=False)
 class _Copy:
     """A kind, cut down to what of its ``room`` may be filled, and to those of its options that are open to the same
-    ``asked``. ``index`` is its place in the problem."""
+    askers. ``index`` is its place in the problem."""
 
     kind: Kind
     room: Resources
     options: tuple[NodeOption, ...]
-    asked: frozenset[_Asked]
     index: int
 
 
@@ -157,8 +164,9 @@ class Question:
         self._rooms, self._standing = rooms, standing
         self._alike = _grouped(wishes, standing)
         self._resources = sorted({name for each in self._alike for name in each.wishes[0].pod_class.requests})
-        self._copies: dict[_Filled, list[_Copy]] = {}
         self._kinds: list[_Copy] = []
+        # By the identity of what is offered, and by who asks: the places of the copies that these may have.
+        self._open_to: dict[tuple[int, int], dict[_Asked, list[int]]] = {}
         self._lay_out()
         self._classes = tuple(self._pack_classes())
 
@@ -170,19 +178,23 @@ class Question:
 
     def _lay_out(self) -> None:
         """Each make of node once, or once for each set of options that the same wishes may have."""
-        asked: dict[_Filled, dict[_Asked, tuple[NodeOption, ...]]] = {}
-        kinds: dict[_Filled, Kind] = {}
+        offered: dict[_Filled, _Offered] = {}
+        known: dict[tuple[int, int], _Offered] = {}
         for rung, pin in dict.fromkeys((each.wishes[0].rung, each.wishes[0].pin) for each in self._alike):
             for offer in rung:
-                key = (offer.kind.make, offer.fillable)
-                kind = kinds.setdefault(key, offer.kind)
-                asked.setdefault(key, {})[id(offer.options), pin] = offer.options
-        for key, kind in sorted(kinds.items(), key=lambda pair: pair[1].order):
-            copies = []
-            for open_to, options in _by_who_may(kind, asked[key]).items():
-                copies.append(_Copy(kind, key[1], options, open_to, len(self._kinds)))
-                self._kinds.append(copies[-1])
-            self._copies[key] = copies
+                # Rungs by the dozen offer the same, and comparing rooms is what takes time.
+                identity = (id(offer.kind.make), id(offer.fillable))
+                found = known.get(identity)
+                if found is None:
+                    new = _Offered(offer.kind, offer.fillable)
+                    found = known[identity] = offered.setdefault((offer.kind.make, offer.fillable), new)
+                found.asked[id(offer.options), pin] = offer.options
+        for each in sorted(offered.values(), key=lambda it: it.kind.order):
+            for open_to, options in _by_who_may(each.kind, each.asked).items():
+                for asked in open_to:
+                    each.places.setdefault(asked, []).append(len(self._kinds))
+                self._kinds.append(_Copy(each.kind, each.room, options, len(self._kinds)))
+        self._open_to = {identity: each.places for identity, each in known.items()}
 
     def _pack_classes(self) -> Iterator[PackClass]:
         homes: dict[tuple[int, Pin], frozenset[int]] = {}
@@ -191,11 +203,13 @@ class Question:
             key = (id(wish.rung), wish.pin)
             if key not in homes:
                 homes[key] = frozenset(self._homes(wish))
-            there = (
+            there = [
                 len(self._kinds) + place for place, group in enumerate(self._standing) if wish.pod_class in group.takes
-            )
+            ]
             asked = _amounts(wish.pod_class.requests, self._resources, _MOST_OF_A_RESOURCE + 1)
-            yield PackClass((*asked, *(wish.takes or self._nothing)), each.count, homes[key].union(there))
+            # The very same set where it is the same, so that nobody compares them.
+            own = homes[key].union(there) if there else homes[key]
+            yield PackClass((*asked, *(wish.takes or self._nothing)), each.count, own)
 
     def _problem(self, rows: Sequence[LimitRow]) -> PackingProblem:
         taken = [[row.taken_by(copy.kind) for copy in self._kinds] for row in rows]
@@ -227,9 +241,8 @@ class Question:
 
     def _homes(self, wish: Wish) -> Iterator[int]:
         for offer in wish.rung:
-            for copy in self._copies[offer.kind.make, offer.fillable]:
-                if (id(offer.options), wish.pin) in copy.asked:
-                    yield copy.index
+            places = self._open_to[id(offer.kind.make), id(offer.fillable)]
+            yield from places.get((id(offer.options), wish.pin), ())
 
     @property
     def _most_added_micros(self) -> int:
@@ -292,8 +305,8 @@ def _by_who_may(
 def _meets(option: NodeOption, kind: Kind, pin: Pin) -> bool:
     if not pin:
         return True
-    added = dict(kind.added_labels)
-    return all(added.get(key, option.labels_once_up.get(key)) == value for key, value in pin)
+    labels = kind.labels_of(option)
+    return all(labels.get(key) == value for key, value in pin)
 
 
 def _amounts(of: Resources, resources: Sequence[str], most: int = _MOST_OF_A_RESOURCE) -> tuple[int, ...]:

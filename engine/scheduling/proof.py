@@ -9,8 +9,8 @@ from engine.model.money import UsdPerHour
 from engine.model.packing_bound import PackingBound
 from engine.model.pod import PodKey
 from engine.scheduling.draft import Draft
-from engine.scheduling.groups import PodClass
-from engine.scheduling.kinds import Kind
+from engine.scheduling.groups import PodClass, Shape
+from engine.scheduling.kinds import Kind, Make
 from engine.scheduling.limits import Headroom
 from engine.scheduling.market import Market
 from engine.scheduling.packed import Wish, packed_within
@@ -31,13 +31,13 @@ def packing_bound(
     What was proven on the way is of the pods that were bought for together. Where others got nodes besides, or the
     question was not asked whole, it is little; then more is proven of all of them.
     """
-    parts = _parts(draft, market, classes)
     if not any(draft.world.pods.get(member) for member in draft.new_nodes.opened):
         return None
+    parts = _parts(draft, market, classes)
     proven = {member for members in parts.values() for member, _ in members}
     apart = sum(opened.kind.cost.micros for member, opened in draft.new_nodes.opened.items() if member not in proven)
     least = draft.lower_bound_micros
-    if draft.cost_micros - apart > least * _NEAR:
+    if draft.proven_pods < sum(map(len, parts.values())) and draft.cost_micros - apart > least * _NEAR:
         least = max(least, _least_micros(parts, market, pools))
     return PackingBound(UsdPerHour(draft.cost_micros), UsdPerHour(least), apart=UsdPerHour(apart))
 
@@ -49,12 +49,17 @@ _Parts = Mapping[tuple[PodClass, int], Sequence[tuple[int, PodKey]]]
 def _parts(draft: Draft, market: Market, classes: Sequence[PodClass]) -> _Parts:
     """Pods that fill a node which none would be bought for are left out."""
     class_of = {pod: pod_class for pod_class in classes for pod in pod_class.pods}
+    rungs: dict[tuple[Shape, Make], int | None] = {}
     parts: dict[tuple[PodClass, int], list[tuple[int, PodKey]]] = {}
     for member, opened in sorted(draft.new_nodes.opened.items()):
         for pod in draft.world.pods.get(member, ()):
-            rung = _rung_of(class_of[pod], opened.kind, market)
+            pod_class = class_of[pod]
+            asked = (pod_class.shape, opened.kind.make)
+            if asked not in rungs:
+                rungs[asked] = _rung_of(pod_class, opened.kind, market)
+            rung = rungs[asked]
             if rung is not None:
-                parts.setdefault((class_of[pod], rung), []).append((member, pod))
+                parts.setdefault((pod_class, rung), []).append((member, pod))
     return parts
 
 

@@ -117,6 +117,8 @@ def _best(classes: Sequence[PodClass], draft: Callable[[], Draft], there: World,
     if together.unplaced and len({each.priority for each in classes}) > 1:
         # Together, a pod of low priority may have taken what one of high priority was to have.
         ways += [partial(_in_tiers, way) for way in ways]
+    if len(ways) == 1:
+        return together
     drafts = [together, *(way(draft(), classes).finished() for way in ways[1:])]
     # Each way is judged for each of those who have nothing to do with each other: what spoils it for one is no matter
     # to the others.

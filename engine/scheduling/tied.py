@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Set
-from functools import lru_cache
-
-from attrs import evolve
+from collections.abc import Iterable, Set
 
 from engine.model.pod import PodKey
 from engine.scheduling.groups import PodClass
-from engine.scheduling.kinds import Rung
-from engine.scheduling.packed import Pin, Wish
-from engine.scheduling.requirements import canonical_labels
+from engine.scheduling.market import Market
+from engine.scheduling.packed import Wish
 from engine.scheduling.topology.coupling import Coupling
 from engine.scheduling.topology.pinning import is_pinned, pins
 from engine.scheduling.topology.topology import Topology
@@ -20,7 +16,7 @@ from engine.scheduling.topology.topology import Topology
 Load = tuple[PodClass, tuple[PodKey, ...], int]
 
 
-def wishes_by_domain(wish: Wish, foreseen: Topology | None) -> list[Wish]:
+def wishes_by_domain(wish: Wish, foreseen: Topology | None, market: Market) -> list[Wish]:
     """The wish, or in its stead one for each combination of domains that some of its pods go to.
 
     ``foreseen`` counts them there. Pods for which there is no domain have no wish.
@@ -29,31 +25,15 @@ def wishes_by_domain(wish: Wish, foreseen: Topology | None) -> list[Wish]:
     keys = sorted(is_pinned(coupling))
     if foreseen is None or coupling is None or not keys:
         return [wish]
-    combos = _combos(wish.rung, tuple(keys))
-    labels = [{**dict(pin), **seen} for pin, (_, seen) in combos.items()]
-    handed_out, _ = pins(foreseen, coupling, len(wish.pods), labels, [cost for cost, _ in combos.values()])
-    parts, taken, named = [], 0, list(combos)
+    combos = market.combos(wish.rung, tuple(keys))
+    labels, costs = [combo.labels for combo in combos], [combo.least_micros for combo in combos]
+    handed_out, _ = pins(foreseen, coupling, len(wish.pods), labels, costs)
+    parts, taken = [], 0
     for index, count in handed_out:
-        parts.append(evolve(wish, pods=wish.pods[taken : taken + count], pin=named[index]))
+        pods = wish.pods[taken : taken + count]
+        parts.append(Wish(wish.pod_class, pods, wish.rung, combos[index].pin, wish.takes))
         taken += count
     return parts
-
-
-# Classes by the thousand have a few dozen rungs among them.
-@lru_cache(maxsize=128)
-def _combos(rung: Rung, keys: tuple[str, ...]) -> Mapping[Pin, tuple[int, Mapping[str, str]]]:
-    """The values of the keys that the rung's nodes can have, with the least that a pod costs there and the labels of
-    such a node; in order."""
-    found: dict[Pin, tuple[int, Mapping[str, str]]] = {}
-    for offer in rung:
-        cost = offer.kind.cost.micros // offer.pods_per_node
-        added = dict(offer.kind.added_labels)
-        for option in offer.options:
-            labels = {**canonical_labels(option.labels_once_up), **added}
-            pin = tuple((key, labels[key]) for key in keys if key in labels)
-            if pin not in found or cost < found[pin][0]:
-                found[pin] = (cost, labels)
-    return dict(sorted(found.items()))
 
 
 def kept_by_ties(loads: Iterable[Load], topology: Topology | None) -> Iterable[Load]:

@@ -27,8 +27,9 @@ class Dive:
     steps: int
 
 
-def dive(part: Part, columns: Sequence[Column], optimum: Optimum) -> Dive:
-    """Keeps the whole nodes of the optimum, or its largest fraction made whole; then asks again for the pods left over.
+def dive(part: Part, columns: Sequence[Column], optimum: Optimum, most_steps: int) -> Dive:
+    """Keeps the whole nodes of the optimum, or its largest fraction made whole; then asks again for the pods left over,
+    until so many steps are used.
 
     Raises SolverFailed.
     """
@@ -44,7 +45,7 @@ def dive(part: Part, columns: Sequence[Column], optimum: Optimum) -> Dive:
             break
         order = next(orders(rest))
         filled, _ = first_fit(rest, counts, order, limits)
-        if not kept or not filled:
+        if not (kept and filled and steps < most_steps):
             bought += filled
             break
         generation = Generation(rest, (*_cut_to(counts, columns), *(Column(it.kind, it.load) for it in filled)))
@@ -76,5 +77,9 @@ def _surest(part: Part, columns: Sequence[Column], optimum: Optimum) -> list[Bou
 
 def _cut_to(counts: Ints, columns: Sequence[Column]) -> list[Column]:
     """The columns without pods that are no longer there."""
-    cut = [(each.kind, np.minimum(np.asarray(each.load, np.int64), counts)) for each in columns]
-    return [Column(kind, tuple(load.tolist())) for kind, load in cut if load.any()]
+    left = counts.tolist()
+    cut = [
+        (each.kind, tuple((place, min(pods, left[place])) for place, pods in each.load if left[place]))
+        for each in columns
+    ]
+    return [Column(kind, load) for kind, load in cut if load]

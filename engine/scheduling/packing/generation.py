@@ -151,9 +151,9 @@ class Generation:
                 if most > value:
                     was_cut, self._rounds[kind] = True, _MORE_ROUNDS
                 if value > to_beat and int(load @ now.worth[guests]) > self._price(kind, now):
-                    whole = np.zeros(len(part.counts), np.int64)
-                    whole[guests] = load
-                    added += self.master.add(Column(kind, tuple(whole.tolist())))
+                    taken = np.flatnonzero(load)
+                    whole = tuple(zip(guests[taken].tolist(), load[taken].tolist(), strict=True))
+                    added += self.master.add(Column(kind, whole))
             if most > price:
                 scale = min(scale, Fraction(price, most))
         bound = _bound(part, part.counts, asked, scale)

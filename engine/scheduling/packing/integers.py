@@ -7,14 +7,17 @@ from collections.abc import Iterable, Iterator, Sequence
 import highspy
 import numpy as np
 
+from engine.scheduling.packing import compiled
 from engine.scheduling.packing.first_fit import Bought, first_fit, nodes_within, orders
 from engine.scheduling.packing.master import MICROS, Column, Optimum, entries, penalty_dollars, quiet_solver
-from engine.scheduling.packing.part import Part
+from engine.scheduling.packing.part import Load, Part
 from engine.scheduling.packing.search import Ints
 
 # Of an integer program: nodes of its tree, and how near to its own bound is near enough.
-_MOST_TREE_NODES = 100
+_MOST_TREE_NODES = 10
 _NEAR_ENOUGH = 1e-4
+# What it counts as, for each class and column.
+_STEPS_OF_A_CELL = 500
 # Columns that cost more than this part of their price above what their pods are worth are not tried.
 _PROMISING = 0.01
 _NEARLY_WHOLE = 1e-6
@@ -41,21 +44,30 @@ def _within_limits(part: Part, columns: Sequence[Column], amounts: Ints) -> Iter
             yield Bought(column.kind, column.load, nodes)
 
 
-def left_over(part: Part, bought: Iterable[Bought]) -> tuple[Ints, Ints]:
+def left_over(part: Part, bought: Sequence[Bought]) -> tuple[Ints, Ints]:
     """Pods by class that the nodes do not hold, and what is left of the limits."""
     left, limits = part.counts.copy(), part.limits.copy()
     for each in bought:
-        left -= each.nodes * np.asarray(each.load, np.int64)
-        limits -= each.nodes * part.takes[each.kind]
+        for place, pods in each.load:
+            left[place] -= each.nodes * pods
+    if len(limits):
+        for each in bought:
+            limits -= each.nodes * part.takes[each.kind]
     return np.maximum(left, 0), limits
+
+
+def steps_of_integer_program(part: Part, columns: int) -> int:
+    """What an integer program over so many columns counts as."""
+    return _STEPS_OF_A_CELL * len(part.counts) * columns
 
 
 def promising(part: Part, columns: Sequence[Column], optimum: Optimum) -> list[Column]:
     """Columns that the optimum uses or nearly does."""
-    loads = np.array([each.load for each in columns])
     kinds = np.array([each.kind for each in columns])
     prices = part.prices[kinds] / MICROS
-    costs = prices - part.takes[kinds] @ optimum.limit_worth - loads @ optimum.worth
+    each_worth = optimum.worth.tolist()
+    worth = np.array([sum(pods * each_worth[place] for place, pods in each.load) for each in columns])
+    costs = prices - part.takes[kinds] @ optimum.limit_worth - worth
     return [columns[index] for index in np.flatnonzero(costs <= _PROMISING * prices).tolist()]
 
 
@@ -93,43 +105,41 @@ def integer_optimum(part: Part, columns: Sequence[Column]) -> tuple[Bought, ...]
 
 def trimmed(part: Part, bought: Iterable[Bought]) -> tuple[Bought, ...]:
     """The same without pods beyond those there are, each node then of the cheapest kind that holds its load."""
-    left = part.counts.copy()
+    left, prices = part.counts.tolist(), part.prices.tolist()
     kept: dict[Column, int] = {}
-    for each in sorted(bought, key=lambda it: (-int(part.prices[it.kind]), it.kind, it.load)):
+    for each in sorted(bought, key=lambda it: (-prices[it.kind], it.kind, it.load)):
         nodes = each.nodes
         while nodes:
-            load = np.minimum(np.asarray(each.load, np.int64), left)
-            if not load.any():
+            load = tuple((place, min(pods, left[place])) for place, pods in each.load if left[place])
+            if not load:
                 break
-            taken = load > 0
-            alike = min(nodes, max(1, int((left[taken] // load[taken]).min())))
-            left -= alike * load
+            alike = min(nodes, *(left[place] // pods for place, pods in load))
+            for place, pods in load:
+                left[place] -= alike * pods
             nodes -= alike
-            column = Column(_cheapest_for(part, each.kind, load), tuple(load.tolist()))
+            column = Column(_cheapest_for(part, each.kind, load), load)
             kept[column] = kept.get(column, 0) + alike
     return tuple(
         Bought(it.kind, it.load, nodes) for it, nodes in sorted(kept.items(), key=lambda pair: _content(pair[0]))
     )
 
 
-def _content(column: Column) -> tuple[int, tuple[int, ...]]:
+def _content(column: Column) -> tuple[int, Load]:
     return column.kind, column.load
 
 
-def _cheapest_for(part: Part, kind: int, load: Ints) -> int:
+def _cheapest_for(part: Part, kind: int, load: Load) -> int:
     """Itself or the cheapest other kind that holds the load and takes no more of any limit."""
-    needed = load @ part.requests
-    holds = (part.rooms >= needed).all(axis=1) & part.allowed[:, load > 0].all(axis=1)
-    holds &= (part.takes <= part.takes[kind]).all(axis=1)
-    among = np.flatnonzero(holds)
-    return int(among[np.argmin(part.prices[among])])
+    classes, pods = np.array(load, np.int64).T.copy()
+    return compiled.cheapest_for(part.rooms, part.by_price, part.fits, part.takes, part.requests, kind, classes, pods)
 
 
 def cost_micros(part: Part, bought: Iterable[Bought]) -> int:
     """What the nodes cost together an hour."""
-    return sum(int(part.prices[each.kind]) * each.nodes for each in bought)
+    prices = part.prices.tolist()
+    return sum(prices[each.kind] * each.nodes for each in bought)
 
 
-def unplaced(part: Part, bought: Iterable[Bought]) -> Ints:
+def unplaced(part: Part, bought: Sequence[Bought]) -> Ints:
     """How many pods of each class are on none of the nodes."""
     return left_over(part, bought)[0]

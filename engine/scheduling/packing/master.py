@@ -70,6 +70,14 @@ class Master:
         self._solver.addCol(price, 0.0, highspy.kHighsInf, len(rows), rows, amounts)
         return True
 
+    def solve_for(self, counts: Ints, limits: Ints) -> Optimum:
+        """The same for other counts and limits than the part's; it has those from then on. Raises SolverFailed."""
+        for row, count in enumerate(counts.tolist()):
+            self._solver.changeRowBounds(row, float(count), highspy.kHighsInf)
+        for row, limit in enumerate(limits.tolist(), len(counts)):
+            self._solver.changeRowBounds(row, -highspy.kHighsInf, float(limit))
+        return self.solve()
+
     def solve(self) -> Optimum:
         """Raises SolverFailed."""
         self._solver.run()
@@ -108,6 +116,6 @@ def penalty_dollars(part: Part) -> float:
 
 def entries(part: Part, column: Column) -> tuple[np.ndarray[tuple[int], np.dtype[np.int32]], Floats]:
     """Rows and amounts of a column: the pods, then what it takes of limits."""
-    whole: Ints = np.concatenate([np.asarray(column.load, np.int64), part.takes[column.kind]])
-    rows = np.flatnonzero(whole)
-    return rows.astype(np.int32), whole[rows].astype(np.float64)
+    takes = part.takes[column.kind].tolist()
+    filled = [*column.load, *((len(part.counts) + limit, taken) for limit, taken in enumerate(takes) if taken)]
+    return np.array([row for row, _ in filled], np.int32), np.array([amount for _, amount in filled], np.float64)

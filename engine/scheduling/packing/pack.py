@@ -2,27 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 from attrs import define, field
 
+from engine.scheduling.packing.by_turns import whole_by_turns
 from engine.scheduling.packing.diving import dive
 from engine.scheduling.packing.first_fit import Bought, first_fit, orders
 from engine.scheduling.packing.generation import Generation, resource_bound, steps_of_program
-from engine.scheduling.packing.integers import cost_micros, integer_optimum, promising, rounded, trimmed, unplaced
+from engine.scheduling.packing.integers import (
+    cost_micros,
+    integer_optimum,
+    promising,
+    rounded,
+    steps_of_integer_program,
+    trimmed,
+    unplaced,
+)
 from engine.scheduling.packing.master import Column, SolverFailed
-from engine.scheduling.packing.part import Part, parts_of
+from engine.scheduling.packing.part import Part
+from engine.scheduling.packing.parting import parts_of
 from engine.scheduling.packing.problem import PackedNodes, Packing, PackingProblem
 from engine.scheduling.packing.small import all_full_loads
 
 # Enough for some two hundred classes on some forty kinds of node that matter.
 DEFAULT_STEPS = 16_000_000
 # When that many steps are used, what is known by then is made whole: at the same points whatever steps are given, so
-# that more of them never end worse. The integer program waits until its columns are worth it.
-_FIRST_ROUNDING, _BETWEEN_ROUNDINGS, _FIRST_PROGRAM = 500_000, 4, 8_000_000
-# More columns than that for each class, or more in all, are not put into an integer program.
-_MOST_COLUMNS, _MOST_IN_ALL = 8, 1_500
+# that more of them never end worse.
+_FIRST_ROUNDING, _BETWEEN_ROUNDINGS = 500_000, 2
+# A search that has brought so little since the rounding before the last, of the cost and of the bound, is given up.
+_LITTLE = 0.0005
+# Making whole may take as long as the searches before it did; once they are done, as long as so many steps at least.
+_STEPS_OF_THE_LAST = 8_000_000
+# A search whose program could be solved fewer times than that is not begun: it would end before it found anything.
+_FEWEST_TURNS = 20
 # So near to the bound there is no more to be had for the effort.
 _GOOD_ENOUGH = 1.0005
 
@@ -37,6 +51,8 @@ class _Work:
     generation: Generation | None = None
     is_done: bool = False
     has_all_loads: bool = False
+    used: int = 0
+    _known_at: list[tuple[int, int]] = field(factory=list)
     _rank: tuple[int, int] = field(init=False)
 
     def __attrs_post_init__(self) -> None:
@@ -77,43 +93,49 @@ class _Work:
 
     def turn(self) -> int:
         """Searches on; returns the steps used."""
-        steps = 0
+        before = self.used
         if self.generation is None:
             loads, steps = all_full_loads(self.part)
+            self.used += steps
             self.has_all_loads = bool(loads)
             self.generation = Generation(self.part, (*self.firsts, *loads))
         grain = self.generation.grains_done
         try:
-            steps += self.generation.turn()
+            self.used += self.generation.turn()
         except SolverFailed:
             self.is_done = True
-            return steps
+            return self.used - before
         if self.generation.is_done:
             self.is_done = True
-            self.make_whole(with_program=True)
+            self.make_whole()
             if self._is_worth_more_work:
-                steps += self._dive(self.generation)
+                self._dive(self.generation)
         elif self.generation.grains_done > grain:
-            self.make_whole(with_program=False)
-        return steps
+            self.make_whole()
+        return self.used - before
 
     @property
     def _is_worth_more_work(self) -> bool:
         return self._rank > (0, int(self.bound_micros * _GOOD_ENOUGH))
 
-    def _dive(self, known: Generation) -> int:
+    @property
+    def _steps_to_make_whole(self) -> int:
+        return max(self.used, _STEPS_OF_THE_LAST) if self.is_done else self.used
+
+    def _dive(self, known: Generation) -> None:
         if known.optimum is None:
-            return 0
+            return
+        columns = known.master.columns[: len(known.optimum.amounts)]
         try:
-            dived = dive(self.part, known.master.columns[: len(known.optimum.amounts)], known.optimum)
+            dived = dive(self.part, columns, known.optimum, self._steps_to_make_whole)
         except SolverFailed:
-            return 0
+            return
+        self.used += dived.steps
         self.offer(dived.bought)
         if self._is_worth_more_work:
             self._try_program(known, dived.columns)
-        return dived.steps
 
-    def make_whole(self, *, with_program: bool) -> None:
+    def make_whole(self) -> None:
         """Tries whole nodes of what was found so far."""
         known = self.generation
         if known is None or known.optimum is None:
@@ -121,20 +143,37 @@ class _Work:
         columns = known.master.columns[: len(known.optimum.amounts)]
         for each in rounded(self.part, columns, known.optimum):
             self.offer(each)
-        if with_program and self._is_worth_more_work:
+        if self._is_worth_more_work:
+            self._try_by_turns(columns)
+        if self._is_worth_more_work:
             self._try_program(known)
         self.is_done = self.is_done or not self._is_worth_more_work
+
+    def stand_back(self) -> None:
+        """At a rounding: gives up if nothing has come of the last steps, which were most of all."""
+        (left_out, cost), bound = self._rank, self.bound_micros
+        self._known_at.append((cost, bound))
+        if len(self._known_at) > 2 and not left_out:
+            cost_before, bound_before = self._known_at[-3]
+            is_vain = cost > cost_before * (1 - _LITTLE) and bound < bound_before * (1 + _LITTLE)
+            self.is_done = self.is_done or is_vain
+
+    def _try_by_turns(self, columns: Sequence[Column]) -> None:
+        try:
+            self.offer(whole_by_turns(self.part, columns))
+        except SolverFailed:
+            return
 
     def _try_program(self, known: Generation, more: Iterable[Column] = ()) -> None:
         if known.optimum is None:
             return
         columns = known.master.columns[: len(known.optimum.amounts)]
         good = columns if self.has_all_loads else promising(self.part, columns, known.optimum)
-        if len(good) > min(_MOST_COLUMNS * len(self.part.counts), _MOST_IN_ALL):
-            # Kinds of nearly one price for their room: so many loads are as good that rounding does as well.
-            return
         own = [Column(each.kind, each.load) for each in self.best]
-        found = integer_optimum(self.part, list(dict.fromkeys([*good, *own, *more])))
+        tried = list(dict.fromkeys([*good, *own, *more]))
+        if steps_of_integer_program(self.part, len(tried)) > self._steps_to_make_whole:
+            return
+        found = integer_optimum(self.part, tried)
         if found is not None:
             self.offer(found)
 
@@ -150,6 +189,8 @@ def pack(problem: PackingProblem, steps: int = DEFAULT_STEPS) -> Packing:
     """
     parts, homeless = parts_of(problem)
     works = [_Work.begun(part) for part in parts]
+    for work in works:
+        work.is_done = work.is_done or steps < _FEWEST_TURNS * work.steps_of_turn
     used, next_rounding = 0, _FIRST_ROUNDING
     while used < steps:
         waiting = [work for work in works if not work.is_done and used + work.steps_of_turn <= steps]
@@ -160,7 +201,8 @@ def pack(problem: PackingProblem, steps: int = DEFAULT_STEPS) -> Packing:
         if used >= next_rounding:
             for work in waiting:
                 if not work.is_done:
-                    work.make_whole(with_program=next_rounding >= _FIRST_PROGRAM)
+                    work.make_whole()
+                    work.stand_back()
             next_rounding *= _BETWEEN_ROUNDINGS
     return _packing(problem, works, homeless, used)
 
@@ -172,7 +214,7 @@ def _packing(problem: PackingProblem, works: Iterable[_Work], homeless: Iterable
     for work in works:
         part, cost, bound = work.part, cost + cost_micros(work.part, work.best), bound + work.bound_micros
         for each in work.best:
-            pods = [(part.class_indices[place], each.load[place]) for place in np.flatnonzero(each.load).tolist()]
+            pods = [(part.class_indices[place], held) for place, held in each.load]
             nodes.append(PackedNodes(part.kind_indices[each.kind], tuple(sorted(pods)), each.nodes))
         unplaced_here = unplaced(part, work.best)
         left_out |= {part.class_indices[i]: int(unplaced_here[i]) for i in np.flatnonzero(unplaced_here).tolist()}

@@ -54,12 +54,12 @@ class PackingProblem:
             raise ValueError(f"requests and rooms have {sorted(lengths)} amounts: expected one length for all")
         if any(len(each.takes) != len(self.limits) for each in self.kinds):
             raise ValueError(f"each kind must say what it takes of each of {len(self.limits)} limits")
-        amounts = [amount for each in self.classes for amount in (*each.requests, each.count)]
-        amounts += [amount for each in self.kinds for amount in (*each.room, *each.takes, each.micros_per_hour)]
-        amounts += [*self.limits, *(each.most for each in self.kinds if each.most is not None)]
-        if any(amount < 0 for amount in amounts):
+        amounts = [(*each.requests, each.count) for each in self.classes]
+        amounts += [(*each.room, *each.takes, each.micros_per_hour, each.most or 0) for each in self.kinds]
+        if min(map(min, amounts), default=0) < 0 or min(self.limits, default=0) < 0:
             raise ValueError("requests, rooms, counts, prices and limits must not be negative")
-        if any(not 0 <= kind < len(self.kinds) for each in self.classes for kind in each.kinds):
+        named = {each.kinds for each in self.classes if each.kinds}
+        if any(min(kinds) < 0 or max(kinds) >= len(self.kinds) for kinds in named):
             raise ValueError(f"a class names a kind beyond the {len(self.kinds)} of the problem")
 
 

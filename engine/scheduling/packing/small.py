@@ -42,13 +42,13 @@ def _loads(part: Part, kind: int) -> Iterator[Load | None]:
 
     def filled(depth: int, left: list[int], load: dict[int, int]) -> Iterator[Load | None]:
         if depth == len(guests):
-            is_full = not any(load[place] < counts[place] and fits(place, left) for place in guests)
-            yield tuple(load.get(place, 0) for place in range(len(counts))) if is_full else None
+            is_full = not any(load.get(place, 0) < counts[place] and fits(place, left) for place in guests)
+            yield tuple(load.items()) if is_full else None
             return
         place = guests[depth]
         for pods in range(fits(place, left), -1, -1):
             yield None
             after = [room - pods * each for room, each in zip(left, requests[place], strict=True)]
-            yield from filled(depth + 1, after, {**load, place: pods})
+            yield from filled(depth + 1, after, {**load, place: pods} if pods else load)
 
     yield from filled(0, part.rooms[kind].tolist(), {})

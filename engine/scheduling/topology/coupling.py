@@ -34,7 +34,9 @@ class Coupling:
     anti-affinity names, and pods whose anti-affinity names it. ``excludes_itself``: keys in whose domains two of its
     own pods exclude each other. ``needed_keys``: a node without one of them takes none.
 
-    ``pinned_keys`` are the topology keys, hostname apart, by whose values it matters where its pods go.
+    ``pinned_keys`` are the topology keys, hostname apart, by whose values it matters where its pods go. ``balances``
+    are counters that it adds to and that spreads of others read which do not add to them: those hold, in whatever order
+    pods are bound, only if these are even in the end.
     """
 
     number: int
@@ -48,6 +50,7 @@ class Coupling:
     ports: tuple[HostPort, ...] = ()
     needed_keys: tuple[int, ...] = ()
     pinned_keys: frozenset[str] = frozenset()
+    balances: tuple[CountAt, ...] = ()
 
     @property
     def is_free(self) -> bool:

@@ -88,6 +88,7 @@ class Ground:
         self._values: list[str] = []
         self._shapes: dict[object, Shape] = {}
         self._foreseen: dict[object, Spot] = {}
+        self._foreseen_by: dict[int, tuple[Mapping[str, str], Spot]] = {}
         self._foreseen_of: dict[int, tuple[Sequence[Mapping[str, str]], tuple[Spot, ...]]] = {}
         # Under any of their names: beta names of some keys are old ones.
         self._names = [*self._relevant, *(old for old, present in ALIASES.items() if present in self._relevant)]
@@ -115,10 +116,15 @@ class Ground:
 
     def foreseen(self, labels: Mapping[str, str]) -> Spot:
         """A node to be made, of its own hostname, of which these labels are known."""
+        known = self._foreseen_by.get(id(labels))
+        if known is not None:
+            return known[1]
         content = tuple([labels.get(name) for name in self._names])
         if content not in self._foreseen:
             shape = self._shape(canonical_labels(labels), (), foreseen=True)
             self._foreseen[content] = Spot(shape, shape.domains)
+        # With the labels themselves, so that nothing else comes to have their identity.
+        self._foreseen_by[id(labels)] = labels, self._foreseen[content]
         return self._foreseen[content]
 
     def foreseen_apart(self, nodes: Sequence[Mapping[str, str]]) -> tuple[Spot, ...]:

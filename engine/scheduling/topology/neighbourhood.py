@@ -111,6 +111,11 @@ class _Draft:
     def reads(self) -> tuple[int, ...]:
         return (*(counter for counter, _ in self.spreads), *self.affinity, *self.bars)
 
+    @property
+    def only_reads(self) -> tuple[int, ...]:
+        """The counters that it is spread by and does not add to."""
+        return tuple(counter for counter, _ in self.spreads if counter not in self.adds)
+
     def content(self, read: Set[int]) -> _Content:
         spreads = tuple((counter, spread.max_skew, spread.min_domains or 1) for counter, spread in self.spreads)
         adds = tuple(counter for counter in self.adds if counter in read)
@@ -136,6 +141,7 @@ class _Survey:
         self._sight = Sight(counters, namespaces)
         self._kinds: dict[_Kin, _Kind] = {}
         self._numbers_held: dict[Ties | None, tuple[int, ...]] = {None: ()}
+        self._balanced: Set[int] = frozenset()
 
     def neighbourhood(self, tied: Sequence[tuple[Pod, Ties | None]], standing: Sequence[StandingNode]) -> Neighbourhood:
         members: dict[tuple[Ties | None, _Kind], list[PodKey]] = {}
@@ -143,6 +149,8 @@ class _Survey:
             members.setdefault((ties, self._kind_of(pod)), []).append(pod.key)
         drafts = [(self._draft(ties, kind), pods) for (ties, kind), pods in members.items()]
         read = {counter for draft, _ in drafts for counter in draft.reads}
+        one_sided = {counter for draft, _ in drafts for counter in draft.only_reads}
+        self._balanced = frozenset(each for each in one_sided if self._counters[each].key != keys.HOSTNAME)
         by_content: dict[_Content, list[tuple[_Draft, list[PodKey]]]] = {}
         for draft, pods in drafts:
             content = draft.content(read)
@@ -186,7 +194,8 @@ class _Survey:
     def _coupling(self, number: int, content: _Content, draft: _Draft) -> Coupling:
         adds = content[0]
         rules = tuple(self._rule(counter, draft) for counter in range(len(draft.spreads)))
-        decisive = {self._counters[counter].key for counter in draft.reads}
+        balances = tuple(self._at(counter) for counter in adds if counter in self._balanced)
+        decisive = {self._counters[counter].key for counter in (*draft.reads, *(each for each, _ in balances))}
         return Coupling(
             number=number,
             order=f"{number:06d}",
@@ -199,6 +208,7 @@ class _Survey:
             ports=draft.ports,
             needed_keys=tuple(sorted({rule.key for rule in rules} | {self._at(each)[1] for each in draft.affinity})),
             pinned_keys=frozenset(decisive - {keys.HOSTNAME}),
+            balances=balances,
         )
 
     def _rule(self, index: int, draft: _Draft) -> SpreadRule:

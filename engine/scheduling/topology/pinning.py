@@ -28,19 +28,20 @@ def pins(
     is taken to get a node of its own. ``costs`` say which combo is better where nothing else does. Counts move in
     ``topology``: give a copy.
 
-    Spread pods go where fewest match, pods with affinity where their company is; then the cheapest, then the first.
+    Spread pods go where fewest match, pods that others' spreads count where these are fewest, pods with affinity where
+    their company is; then the cheapest, then the first.
     """
     tally = topology.tally
     tally.offer(coupling, combos)
     spots = [tally.ground.foreseen(labels) for labels in combos]
     taken = [0] * len(combos)
-    spreads = any(rule.key != HOST for rule in coupling.spreads)
+    one_by_one = bool(coupling.balances) or any(rule.key != HOST for rule in coupling.spreads)
     left = pods
     while left:
         best = _best(tally, coupling, spots, costs)
         if best is None:
             break
-        count = tally.room(coupling, spots[best], 1 if spreads else left)
+        count = tally.room(coupling, spots[best], 1 if one_by_one else left)
         tally.count(coupling.adds, spots[best], count)
         taken[best] += count
         left -= count
@@ -49,4 +50,4 @@ def pins(
 
 def _best(tally: Tally, coupling: Coupling, spots: Sequence[Spot], costs: Sequence[int]) -> int | None:
     open_to = [index for index, spot in enumerate(spots) if tally.room(coupling, spot, 1)]
-    return min(open_to, key=lambda index: (tally.matching(coupling, spots[index]), costs[index], index), default=None)
+    return min(open_to, key=lambda index: (*tally.matching(coupling, spots[index]), costs[index], index), default=None)

@@ -70,8 +70,10 @@ class Tally:
         whole = [spot for spot in spots if all(rule.key in spot.shape.present for rule in coupling.spreads)]
         for rule in coupling.spreads:
             offered = frozenset(spot.domains[rule.key] for spot in whole)
-            self._offered[rule.counter] = self._offered.get(rule.counter, frozenset()) | offered
-            self._known.pop(rule.counter, None)
+            known = self._offered.get(rule.counter)
+            if known is None or not known >= offered:
+                self._offered[rule.counter] = (known or frozenset()) | offered
+                self._known.pop(rule.counter, None)
 
     def count(self, adds: tuple[int, ...], spot: Spot, pods: int) -> None:
         """So many pods that add to these counters are there from now on; a negative number takes them away."""
@@ -101,11 +103,16 @@ class Tally:
             return min(most, 1)
         return most
 
-    def matching(self, coupling: Coupling, spot: Spot) -> int:
-        """How many pods its spread constraints count there, hostnames apart."""
-        return sum(
-            self._counts[rule.counter].get(spot.domains[rule.key], 0) for rule in coupling.spreads if rule.key != HOST
-        )
+    def matching(self, coupling: Coupling, spot: Spot) -> tuple[int, int, int]:
+        """How many pods count there, hostnames apart: for its spread constraints that it matches itself; for those of
+        others that it is to leave even; for its own that it does not match."""
+        own = other = 0
+        for rule in coupling.spreads:
+            if rule.key != HOST:
+                here = self._counts[rule.counter].get(spot.domains[rule.key], 0)
+                own, other = (own + here, other) if rule.counts_itself else (own, other + here)
+        even = sum(self._counts[counter].get(spot.domains[key], 0) for counter, key in coupling.balances)
+        return own, even, other
 
     def counted(self, counter: int) -> Mapping[str, int]:
         """The pods that the counter counts by the names of their domains, those without any left out; in name order."""

@@ -90,9 +90,9 @@ class Topology:
         self._tally.count(coupling.adds, spot, 1)
         return room > 0
 
-    def outlook(self, coupling: Coupling, labels: Mapping[str, str]) -> int | None:
-        """How many pods its spreads count where a new node with such labels would be; None: no pod of it could be the
-        first there."""
+    def outlook(self, coupling: Coupling, labels: Mapping[str, str]) -> tuple[int, int, int] | None:
+        """How many pods its spreads count, and those that it is to leave even, where a new node with such labels would
+        be; None: no pod of it could be the first there."""
         spot = self._tally.ground.fresh(labels)
         return self._tally.matching(coupling, spot) if self._tally.room(coupling, spot, 1) else None
 
