@@ -17,10 +17,11 @@ from engine.catalog.ledger import with_refusal
 from engine.decide.bring_up import BringUp
 from engine.decide.failures import failures
 from engine.decide.fleet import Fleet, Sighting
+from engine.decide.unhealthy_pools import kept_for_others
 from engine.disruption.interrupted import interrupted
 from engine.disruption.involuntary import Cause
 from engine.disruption.machine import Machine
-from engine.disruption.unhealthy import illnesses, is_ill, too_many, unhealthy
+from engine.disruption.unhealthy import illnesses, unhealthy
 from engine.model import labels as keys
 from engine.model.constraint import Taint, TaintEffect
 from engine.model.document import RemovalRecord
@@ -94,7 +95,7 @@ def doomed(
     pools = {pool.name: pool for pool in policy.node_pools}
     gone = frozenset(lost)
     causes: dict[str, Cause] = {}
-    ill: dict[str, tuple[Sighting, Cause]] = {}
+    ill: dict[str, Cause] = {}
     for each in brought.values():
         claim = each.sighting.claim
         if claim.name in gone or each.is_failed or each.sighting.is_karpenters:
@@ -105,13 +106,9 @@ def doomed(
         if cause is not None:
             causes[claim.name] = cause
         elif (sick := _sick(each, pool, learned.illnesses.get(claim.name, {}), snapshot.taken_at)) is not None:
-            ill[claim.name] = each.sighting, sick
-    stays = {
-        name: kept
-        for name, (sighting, cause) in ill.items()
-        if (kept := _kept_by_others(sighting, cause, fleet, learned, causes)) is not None
-    }
-    causes |= {name: cause for name, (_, cause) in ill.items() if name not in stays}
+            ill[claim.name] = sick
+    stays = kept_for_others(ill, fleet, brought, learned, causes, pools)
+    causes |= {name: cause for name, cause in ill.items() if name not in stays}
     return Doomed({name: causes[name] for name in sorted(causes)}, {name: stays[name] for name in sorted(stays)})
 
 
@@ -211,20 +208,6 @@ def _sick(each: BringUp, pool: NodePool | None, clocks: Mapping[str, Illness], n
     if node is None or pool is None or each.sighting.other_nodes or not clocks:
         return None
     return unhealthy(clocks, node, now)
-
-
-def _kept_by_others(
-    sighting: Sighting, cause: Cause, fleet: Fleet, learned: Ledger, taken: Mapping[str, Cause]
-) -> StayReason | None:
-    """What is marked already goes on; its pods have left it, or are about to."""
-    if sighting.node is not None and sighting.node.is_marked:
-        return None
-    peers = [
-        each.claim.name
-        for each in fleet.sightings
-        if each.claim.node_pool == sighting.claim.node_pool and each.node is not None and each.claim.name not in taken
-    ]
-    return too_many(cause, sum(is_ill(learned.illnesses.get(name, {})) for name in peers), len(peers))
 
 
 def _asked_to_leave(sighting: Sighting) -> list[Pod]:

@@ -4,14 +4,11 @@ Conditions and times are those of Karpenter's node repair (RepairPolicies of its
 condition's last transition, which a reason that flaps sets anew each time; here the clock is kept in the ledger, and
 stops only once the node has been seen well for a while. The condition's own time starts it, so that a ledger that was
 lost costs no more than flapping did.
-
-Where more of a pool's nodes are unhealthy than may be by chance, none is taken down for it: then it is more likely that
-what watches them is at fault.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from datetime import datetime, timedelta
 
 from attrs import frozen
@@ -21,11 +18,8 @@ from engine.model.duration import format_duration
 from engine.model.ledger import Illness
 from engine.model.node import READY, Node, NodeCondition
 from engine.model.reason import DisruptionReason
-from engine.model.stay import TooManyUnhealthy
 
 WELL_AGAIN_AFTER = timedelta(minutes=5)
-# Karpenter's share of a pool's nodes, rounded up (pkg/controllers/node/health).
-_UNHEALTHY_PERCENT = 20
 
 
 @frozen
@@ -81,22 +75,9 @@ def unhealthy(clocks: Mapping[str, Illness], node: Node, now: datetime) -> Cause
     return Cause(DisruptionReason.UNHEALTHY, rule, since, is_silent)
 
 
-def too_many(cause: Cause, unhealthy_nodes: int, nodes: int) -> TooManyUnhealthy | None:
-    """Whether so many nodes of a pool are unhealthy that none is taken down."""
-    limit = -(-nodes * _UNHEALTHY_PERCENT // 100)
-    if unhealthy_nodes <= limit:
-        return None
-    return TooManyUnhealthy(cause.rule, unhealthy_nodes, nodes, limit)
-
-
 def condition_words(node: Node, kind: str) -> str:
     """``Ready Unknown``: a condition as the node shows it now."""
     return next((f"{kind} {each.status}" for each in node.conditions if each.type == kind), kind)
-
-
-def unhealthy_among(clocks: Iterable[Mapping[str, Illness]]) -> int:
-    """How many of these nodes are ill at this moment, for however long."""
-    return sum(map(is_ill, clocks))
 
 
 def _illness(

@@ -80,6 +80,18 @@ class OnRebalance(str, Enum):
 
 
 @frozen
+class UnhealthyLimit:
+    """Up to how many unhealthy nodes of a pool any is taken down for it: ``nodes``, or else ``percent`` of all, rounded
+    up. Unsaid it is Karpenter's share (pkg/controllers/node/health)."""
+
+    nodes: int | None = None
+    percent: int = 20
+
+    def of(self, nodes: int) -> int:
+        return self.nodes if self.nodes is not None else -(-nodes * self.percent // 100)
+
+
+@frozen
 class NodePool:
     """A Karpenter NodePool. ``limits`` may name any resource and ``nodes``; NOTHING is no limit.
 
@@ -98,7 +110,7 @@ class NodePool:
     ``expected_labels`` come to its nodes by themselves once they are up, beside those that the catalog foretells; a
     value of None: that key does not come, whatever the catalog says. ``max_gpu_waste`` is the share of a new node's
     GPUs, 0 to 1, that may be of no use to the pods it is for; None is any. ``headroom`` in the order of resources.
-    ``on_rebalance`` is our annotation, as are those of ``upkeep``.
+    ``on_rebalance`` and ``unhealthy_limit`` are our annotations, as are those of ``upkeep``.
     """
 
     name: str
@@ -130,6 +142,7 @@ class NodePool:
     max_gpu_waste: Decimal | None = None
     headroom: tuple[Spare, ...] = ()
     on_rebalance: OnRebalance = OnRebalance.IGNORE
+    unhealthy_limit: UnhealthyLimit = UnhealthyLimit()
     upkeep: Upkeep = Upkeep()
     field_positions: Mapping[str, Position] = field(factory=dict, eq=False, repr=False)
 

@@ -30,6 +30,7 @@ from engine.policy.node_pool_annotations import (
     read_bring_up,
     read_on_rebalance,
     read_open_reservations,
+    read_unhealthy_limit,
 )
 from engine.policy.node_pool_schema import NodeClassRefPart, NodePoolPart, NodePoolSpecPart, TaintPart
 from engine.policy.pool_spellings import NOT_KARPENTERS, modernise_node_pool
@@ -91,6 +92,7 @@ def read_node_pool(findings: ObjectFindings, version: str, environment: Environm
         pre_pull=read_pre_pull(part.metadata.annotations, findings),
         open_reservations=read_open_reservations(part.metadata.annotations, findings),
         on_rebalance=read_on_rebalance(part.metadata.annotations, findings),
+        unhealthy_limit=read_unhealthy_limit(part.metadata.annotations, findings),
         min_nodes=_min_nodes(part.metadata.annotations, findings),
         open_to_all_pods=_open_to_all_pods(part.metadata.annotations, findings),
         min_values_best_effort=read_min_values_best_effort(part.metadata.annotations, findings),

@@ -10,7 +10,7 @@ from attrs import frozen
 
 from engine.model import labels
 from engine.model.duration import DurationError, format_duration, parse_duration
-from engine.model.policy import OnRebalance
+from engine.model.policy import OnRebalance, UnhealthyLimit
 from engine.model.reservation import OpenReservations
 from engine.policy.findings import ObjectFindings
 from engine.policy.located import Path
@@ -22,7 +22,13 @@ _DEFAULTS = {
     labels.INITIALIZATION_DEADLINE: timedelta(minutes=30),
     labels.ACCELERATOR_GRACE: timedelta(minutes=5),
 }
-BRING_UP_ANNOTATIONS = (*_DEFAULTS, labels.PAUSED, labels.OPEN_RESERVATIONS, labels.ON_REBALANCE)
+BRING_UP_ANNOTATIONS = (
+    *_DEFAULTS,
+    labels.PAUSED,
+    labels.OPEN_RESERVATIONS,
+    labels.ON_REBALANCE,
+    labels.UNHEALTHY_LIMIT,
+)
 _LONGEST = timedelta(hours=24)
 
 
@@ -103,3 +109,16 @@ def read_on_rebalance(annotations: Mapping[str, str], findings: ObjectFindings) 
         message = f"{labels.ON_REBALANCE} is {text[:40]!r}; it says what becomes of a machine that EC2 may soon take"
         findings.error((*_ANNOTATIONS, labels.ON_REBALANCE), "bad-annotation", message, 'write "replace" or "ignore"')
     return known.get(text, OnRebalance.IGNORE)
+
+
+def read_unhealthy_limit(annotations: Mapping[str, str], findings: ObjectFindings) -> UnhealthyLimit:
+    """Up to how many unhealthy nodes any is taken down: a count, or a share of the pool's nodes."""
+    text = annotations.get(labels.UNHEALTHY_LIMIT)
+    if text is None:
+        return UnhealthyLimit()
+    digits, is_share = text.removesuffix("%"), text.endswith("%")
+    if not (digits.isascii() and digits.isdigit() and len(digits) <= 6) or (is_share and int(digits) > 100):
+        message = f"{labels.UNHEALTHY_LIMIT} is {text[:40]!r}; it is a number of nodes, or a share of them up to 100%"
+        findings.error((*_ANNOTATIONS, labels.UNHEALTHY_LIMIT), "bad-annotation", message, 'write "2" or "20%"')
+        return UnhealthyLimit()
+    return UnhealthyLimit(percent=int(digits)) if is_share else UnhealthyLimit(nodes=int(digits))

@@ -13,7 +13,7 @@ from engine.disruption.unhealthy import illnesses, unhealthy
 from engine.model.ledger import Illness, Ledger
 from engine.model.node import Node, NodeCondition
 from engine.model.plan import RemovalPhase
-from engine.model.policy import Budget, Disruption
+from engine.model.policy import Budget, Disruption, UnhealthyLimit
 from engine.model.quantity import Resources
 from engine.model.reason import DisruptionReason
 from engine.model.stay import TooManyUnhealthy
@@ -201,3 +201,39 @@ def test_a_marked_node_that_is_well_again_goes_all_the_same() -> None:
     world.show_ails()
     plans = again(world, 10)
     assert all([removal.record.reason for removal in plan.removals] == [DisruptionReason.UNHEALTHY] for plan in plans)
+
+
+def test_in_a_small_pool_sick_nodes_go_one_at_a_time_instead_of_never() -> None:
+    world = running(replicas(3))
+    sick = sorted(world.instances)[:2]
+    for instance in sick:
+        ill(world, instance, ACCELERATED, "False")
+    plans = again(world, 11)
+    told = [kept.reason for plan in plans for kept in plan.kept if isinstance(kept.reason, TooManyUnhealthy)]
+    assert told[0] == TooManyUnhealthy(f"{ACCELERATED} False for longer than 10m", 2, 3, 1)
+    assert len({removal.record.claim for plan in plans for removal in plan.removals}) == 1
+    plans += again(world, 9)
+    marked = [
+        [removal.record.claim for removal in plan.removals if removal.phase is RemovalPhase.MARK] for plan in plans
+    ]
+    assert max(map(len, marked)) == 1
+    assert {claim for each in marked for claim in each} == {world.instances[instance].claim for instance in sick}
+    assert len(world.running()) == 3
+
+
+def test_beyond_the_limit_the_next_waits_until_what_replaces_the_one_before_is_up() -> None:
+    world = running(replicas(5))
+    for instance in sorted(world.instances)[:3]:
+        ill(world, instance, ACCELERATED, "False")
+    world.registers = lambda claim: claim.name in {each.claim for each in list(world.instances.values())[:5]}
+    plans = again(world, 25)
+    assert len({removal.record.claim for plan in plans for removal in plan.removals if removal.record.node}) == 1
+
+
+@pytest.mark.parametrize(("limit", "gone"), [(UnhealthyLimit(nodes=3), 3), (UnhealthyLimit(nodes=0), 0)])
+def test_the_limit_is_the_pools(limit: UnhealthyLimit, gone: int) -> None:
+    world = running(replicas(6), unhealthy_limit=limit)
+    for instance in sorted(world.instances)[:3]:
+        ill(world, instance, ACCELERATED, "False")
+    plans = again(world, 15)
+    assert len({removal.record.claim for plan in plans for removal in plan.removals}) == gone
