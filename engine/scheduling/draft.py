@@ -6,6 +6,7 @@ all hold every constraint, and differ in whom they leave out and in what they co
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence, Set
 from typing import NamedTuple
 
@@ -102,11 +103,21 @@ class Draft:
     @property
     def holds_ties(self) -> bool:
         """Whether each pod could stay where it is, were it the last to be bound."""
+        return self.world.topology is None or are_kept(set(self._tied()), self.world.topology)
+
+    @property
+    def comes_together(self) -> bool:
+        """Whether all who need company find it whoever is bound first."""
         if self.world.topology is None:
             return True
+        placed = Counter((pod_class.coupling, member) for pod_class, member in self._tied())
+        tied = [(coupling, member, pods) for (coupling, member), pods in placed.items() if coupling is not None]
+        return self.world.topology.come_together(tied)
+
+    def _tied(self) -> Sequence[tuple[PodClass, int]]:
+        """Each pod of a tied class that is on a node."""
         classes = {pod: pod_class for pod_class in self._left for pod in pod_class.pods if pod_class.is_tied}
-        placed = {(classes[pod], at) for at, pods in self.world.pods.items() for pod in pods if pod in classes}
-        return are_kept(placed, self.world.topology)
+        return [(classes[pod], member) for member, pods in self.world.pods.items() for pod in pods if pod in classes]
 
     def placed_one_by_one(self, classes: Iterable[PodClass]) -> Draft:
         """Class by class, in their order: onto what is there, else onto the nodes that serve the class the cheapest."""

@@ -101,6 +101,26 @@ def _best(classes: Sequence[PodClass], draft: Callable[[], Draft], there: World,
     together = draft().placed_packed(classes).finished()
     if not (together.unplaced or together.new_nodes.opened):
         return together
+    ways = _ways(together, classes, there)
+    if len(ways) == 1:
+        return together
+    drafts = [together, *(way(draft(), classes).finished() for way in ways[1:])]
+    # Each way is judged for each of those who have nothing to do with each other: what spoils it for one is no matter
+    # to the others.
+    best_for = [
+        (part, min(range(len(ways)), key=lambda at: drafts[at].rank_of(part, pools)))
+        for part, pools in unrelated(classes, market)
+    ]
+    if len({at for _, at in best_for}) > 1:
+        mixed = draft()
+        for part, at in best_for:
+            mixed = ways[at](mixed, part)
+        drafts.append(mixed.finished())
+    return min(drafts, key=_merit)
+
+
+def _ways(together: Draft, classes: Sequence[PodClass], there: World) -> Sequence[_Way]:
+    """The ways to try; the first is that of ``together``."""
     ways: list[_Way] = [Draft.placed_packed]
     pods = sum(len(each.pods) for each in classes)
     if len(classes) <= _FEW_CLASSES and there.size <= _FEW_NODES and pods <= _FEW_PODS:
@@ -117,21 +137,13 @@ def _best(classes: Sequence[PodClass], draft: Callable[[], Draft], there: World,
     if together.unplaced and len({each.priority for each in classes}) > 1:
         # Together, a pod of low priority may have taken what one of high priority was to have.
         ways += [partial(_in_tiers, way) for way in ways]
-    if len(ways) == 1:
-        return together
-    drafts = [together, *(way(draft(), classes).finished() for way in ways[1:])]
-    # Each way is judged for each of those who have nothing to do with each other: what spoils it for one is no matter
-    # to the others.
-    best_for = [
-        (part, min(range(len(ways)), key=lambda at: drafts[at].rank_of(part, pools)))
-        for part, pools in unrelated(classes, market)
-    ]
-    if len({at for _, at in best_for}) > 1:
-        mixed = draft()
-        for part, at in best_for:
-            mixed = ways[at](mixed, part)
-        drafts.append(mixed.finished())
-    return min(drafts, key=lambda each: each.rank)
+    return ways
+
+
+def _merit(draft: Draft) -> tuple[object, ...]:
+    """The rank; of drafts that leave out as few, first those that come about whoever is bound first."""
+    left_out, cost_micros = draft.rank
+    return left_out, not draft.comes_together, cost_micros
 
 
 def _in_company(parting: Parting, draft: Draft, classes: Sequence[PodClass]) -> Draft:
@@ -197,10 +209,22 @@ def _keep_reserved(
                 if found is not None and found.holds_regardless_of_room is holds:
                     of_class.setdefault(members[found.node, found.claim], []).append(pod)
             expected += [(pod_class, tuple(pods), member) for member, pods in sorted(of_class.items())]
-        for pod_class, pods, member in kept_by_ties(expected, world.topology):
+        for pod_class, pods, member in kept_by_ties(_with_room(expected, holds, world), world.topology):
             stayed.update(pods)
             stayed.difference_update(world.reserve(pod_class, pods, member, regardless_of_room=holds))
     return _without(stayed, classes)
+
+
+def _with_room(expected: Iterable[Load], holds: bool, world: World) -> Iterable[Load]:
+    """Those of the pods that their nodes take, ties apart: who is expected where there is no room is no company."""
+    if world.topology is None:
+        return expected
+    trial, found = world.copy(), []
+    for pod_class, pods, member in expected:
+        left = set(trial.reserve(pod_class, pods, member, regardless_of_room=holds))
+        staying = tuple(pod for pod in pods if pod not in left)
+        found += [(pod_class, staying, member)] if staying else []
+    return found
 
 
 def _without(pods: Set[PodKey], classes: Sequence[PodClass]) -> Sequence[PodClass]:

@@ -8,7 +8,7 @@ from itertools import groupby
 from attrs import evolve
 
 from engine.model.pod import PodKey
-from engine.scheduling.company import Company, Estimate, Parting, Share
+from engine.scheduling.company import Company, Estimate, Parting
 from engine.scheduling.existing import World
 from engine.scheduling.groups import PodClass
 from engine.scheduling.kinds import Offer
@@ -17,6 +17,7 @@ from engine.scheduling.new_nodes import NewNodes
 from engine.scheduling.packed import PackedNode
 from engine.scheduling.problem import NodeOption
 from engine.scheduling.requirements import canonical_labels
+from engine.scheduling.shares import Share
 
 # Offers that limits or ties turn out to bar: after so many, the pods are left to other ways.
 _MOST_TRIED = 4

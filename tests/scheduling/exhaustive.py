@@ -57,7 +57,8 @@ def best(cluster: Cluster, plan: Plan, *, others_ride: bool) -> Best:
     """The optimum for the pods that wait. ``plan`` says what this pass knows of machines and offerings, no more.
 
     ``others_ride``: a new accelerated node of a closed pool may hold pods that ask for no accelerator beside one that
-    does. Nobody owes them that place, so a pod that needs it may be refused.
+    does. Nobody owes them that place, so a pod that needs it may be refused; but for one that must be on the host of
+    another, and goes with that one in any case.
     """
     return Search(cluster, plan, others_ride).best()
 
@@ -66,7 +67,7 @@ class Search:
     """What one cluster's pods can be put on."""
 
     def __init__(self, cluster: Cluster, plan: Plan, others_ride: bool) -> None:
-        self._needed = any if others_ride else all
+        self._others_ride = others_ride
         self._cluster, self._plan = cluster, evolve(plan, removals=(), launches=())
         self._pods = [pod for pod in cluster.snapshot.pods if wants_a_node(pod)]
         self._sets = range(1, 1 << len(self._pods))
@@ -196,12 +197,20 @@ class Search:
             load
             for load in self._sets
             if all(takes[index] for index in bits(load))
-            and not (is_closed and not self._needed(asks_for_accelerators(pod) for pod in self._of(load)))
+            and not (is_closed and not self._makes_an_accelerated_node(self._of(load)))
             and not any(overdrawn(allocatable, daemons, self._of(load)))
         )
 
+    def _makes_an_accelerated_node(self, pods: list[Pod]) -> bool:
+        asking = [pod for pod in pods if asks_for_accelerators(pod)]
+        return bool(asking) and (self._others_ride or all(pod in asking or _follows(pod) for pod in pods))
+
     def _of(self, load: int) -> list[Pod]:
         return [self._pods[index] for index in bits(load)]
+
+
+def _follows(pod: Pod) -> bool:
+    return any(term.key == keys.HOSTNAME for term in pod.placing.pod_affinity)
 
 
 def bits(load: int) -> list[int]:

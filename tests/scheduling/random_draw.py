@@ -21,7 +21,8 @@ class Knobs:
 
     The rest are ties, drawn apart from all else: ``spreads`` over zones, nodes, capacity types and labels of pools,
     ``affinity`` and anti-affinity between pods, ``host_ports``, ``volumes``, ``preferences`` (with priority classes and
-    several terms of node affinity), and ``min_values`` of pools.
+    several terms of node affinity), ``min_values`` of pools, and ``companies``: pods that must be where some of
+    another app are.
     """
 
     pools: int = 3
@@ -41,10 +42,12 @@ class Knobs:
     volumes: bool = False
     preferences: bool = False
     min_values: bool = False
+    companies: bool = False
 
     @property
     def has_ties(self) -> bool:
-        return any((self.spreads, self.affinity, self.host_ports, self.volumes, self.preferences, self.min_values))
+        drawn = (self.spreads, self.affinity, self.host_ports, self.volumes, self.preferences, self.min_values)
+        return any((*drawn, self.companies))
 
 
 class Dice:

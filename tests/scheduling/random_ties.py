@@ -5,7 +5,7 @@ The ties have dice of their own, so that a cluster without them is the same whet
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from random import Random
 
 from attrs import evolve
@@ -30,6 +30,8 @@ from tests.scheduling.random_pods import TEAM, TIER, ZONE_A, ZONE_B
 from tests.scheduling.random_volumes import Disks
 
 _APPS = ("web", "db", "cache")
+# Whom pods of an app must share a host with, where companies are drawn.
+_FOLLOWED: Mapping[str, tuple[tuple[str, ...], ...]] = {"db": (("web",),), "cache": (("web",), ("db",), ("web", "db"))}
 _NAMESPACES = (
     Namespace("default", {"kubernetes.io/metadata.name": "default", "env": "prod"}),
     Namespace("other", {"kubernetes.io/metadata.name": "other", "env": "prod"}),
@@ -114,7 +116,7 @@ class Ties:
 
     def _tied(self, alike: list[Pod], disks: Disks) -> list[Pod]:
         dice, knobs, first = self._dice, self._knobs, alike[0]
-        namespace = dice.pick(("default", "default", "other", "third"))
+        namespace = "default" if knobs.companies else dice.pick(("default", "default", "other", "third"))
         labels = {"app": dice.pick(_APPS), **dice.pick(({}, {"version": "2"}))}
         is_bound = first.node_name is not None
         placing = first.placing
@@ -127,6 +129,9 @@ class Ties:
             placing = evolve(placing, pod_anti_affinity=self._terms(namespace, labels))
         if knobs.affinity and not is_bound and dice.one_in(4):
             placing = evolve(placing, pod_affinity=self._terms(namespace, labels))
+        if knobs.companies and not is_bound and labels["app"] in _FOLLOWED:
+            led_by = (requirement("app", "In", *dice.pick(_FOLLOWED[labels["app"]])),)
+            placing = evolve(placing, pod_affinity=(PodTerm(keys.HOSTNAME, led_by, (namespace,), None),))
         if knobs.host_ports and dice.one_in(3):
             placing = evolve(placing, host_ports=tuple(sorted(dice.some(_PORTS, 1, 2))))
         if knobs.preferences and not is_bound and dice.one_in(2):

@@ -47,6 +47,7 @@ FEW = {
     "affinity": evolve(_FEW, affinity=True),
     "host ports": evolve(_FEW, host_ports=True),
     "volumes": evolve(_FEW, volumes=True),
+    "companies": evolve(_FEW, companies=True),
     "tied": evolve(_FEW, spreads=True, affinity=True, host_ports=True, volumes=True, preferences=True),
 }
 # Pods that the plan refuses although they could be bound: before others of the plan, which have no such constraint.

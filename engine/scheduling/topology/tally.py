@@ -95,7 +95,7 @@ class Tally:
         for key in coupling.needed_keys:
             if key not in spot.shape.present:
                 return 0
-        if coupling.affinity and not self._has_company(coupling, spot):
+        if coupling.affinity and not self.has_company(coupling, spot):
             return 0
         for rule in coupling.spreads:
             most = min(most, self._spread_room(rule, spot, most))
@@ -143,7 +143,7 @@ class Tally:
         for place, (counter, key) in enumerate(coupling.affinity, before):
             if key not in spot.shape.present:
                 return self._term_bar(counter, 0, place, is_label_missing=True)
-        if coupling.affinity and not self._has_company(coupling, spot):
+        if coupling.affinity and not self.has_company(coupling, spot):
             for place, (counter, key) in enumerate(coupling.affinity, before):
                 if spot.domains[key] not in self._counts[counter]:
                     return self._term_bar(counter, 0, place)
@@ -168,14 +168,18 @@ class Tally:
             place=place,
         )
 
-    def _has_company(self, coupling: Coupling, spot: Spot) -> bool:
+    def has_company(self, coupling: Coupling, spot: Spot) -> bool:
         """Whether pods are there for each of its affinity terms, or it may be the first of all."""
+        return self.meets_company(coupling, spot) or (
+            coupling.may_begin and not any(self._counts[counter] for counter, _ in coupling.affinity)
+        )
+
+    def meets_company(self, coupling: Coupling, spot: Spot) -> bool:
+        """Whether pods are there for each of its affinity terms."""
         terms = coupling.affinity
         if spot.shape.foreseen:
             terms = tuple((counter, key) for counter, key in terms if key != HOST)
-        if all(spot.domains[key] in self._counts[counter] for counter, key in terms):
-            return True
-        return coupling.may_begin and not any(self._counts[counter] for counter, _ in coupling.affinity)
+        return all(spot.domains[key] in self._counts[counter] for counter, key in terms)
 
     def _spread_room(self, rule: SpreadRule, spot: Spot, most: int) -> int:
         domain = spot.domains[rule.key]

@@ -90,6 +90,25 @@ class Topology:
         self._tally.count(coupling.adds, spot, 1)
         return room > 0
 
+    def come_together(self, placed: Iterable[tuple[Coupling, int, int]]) -> bool:
+        """Whether so many pods of a coupling on a member, which are counted, find company there whoever is bound first.
+
+        Those come last who find none but may be the first of all: then nobody else is left who could be that elsewhere.
+        """
+        tally = self._tally.copy()
+        waiting = [each for each in placed if each[0].affinity]
+        for coupling, member, pods in waiting:
+            tally.count(coupling.adds, self._spots[member], -pods)
+        while waiting:
+            able = [each for each in waiting if tally.meets_company(each[0], self._spots[each[1]])]
+            able = able or [each for each in waiting if tally.has_company(each[0], self._spots[each[1]])][:1]
+            if not able:
+                return False
+            for coupling, member, pods in able:
+                tally.count(coupling.adds, self._spots[member], pods)
+            waiting = [each for each in waiting if each not in able]
+        return True
+
     def outlook(self, coupling: Coupling, labels: Mapping[str, str]) -> tuple[int, int, int] | None:
         """How many pods its spreads count, and those that it is to leave even, where a new node with such labels would
         be; None: no pod of it could be the first there."""
