@@ -64,7 +64,17 @@ def decide(snapshot: Snapshot, policy: Policy, catalog: Catalog, environment: En
         elsewhere = Elsewhere(seen, asked, whole, rules, ceilings, closed, known)
         cap = environment.caps.removals
         leaving = departures(
-            fleet, lost, brought, known, cap, budgets, snapshot, elsewhere, blocked=closed.remove, doom=seen.doomed
+            fleet,
+            lost,
+            brought,
+            known,
+            cap,
+            budgets,
+            snapshot,
+            elsewhere,
+            blocked=closed.remove,
+            replacing=closed.replace,
+            doom=seen.doomed,
         )
         whole = leaving.replacing.answer if leaving.replacing is not None else whole
         taken_over = replaced(seen, leaving.replacing, solution)

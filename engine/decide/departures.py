@@ -51,20 +51,24 @@ def departures(
     elsewhere: Elsewhere,
     *,
     blocked: GuardrailBlocks | None = None,
+    replacing: GuardrailBlocks | None = None,
     doom: Doomed = NOBODY,
 ) -> Departures:
     """What goes by nobody's choice is first; then each reason is asked, and base capacity, rules and budgets too.
 
-    ``blocked``: nothing goes by choice, and why.
+    ``blocked``: nothing goes by choice, and why; ``replacing``: nothing that others take the place of.
     """
     now = snapshot.taken_at
     forced = involuntary(doom, brought, known, fleet, lost, cap=cap)
     free = (machine for machine in known if machine.name not in forced.claims)
+    may_move = blocked is None and replacing is None
     found = (
-        reasons(free, now, snapshot.blocked_evictions, elsewhere.repacked)
-        if blocked is None
+        reasons(free, now, snapshot.blocked_evictions, elsewhere.repacked, elsewhere.pools_without)
+        if may_move
         else reasons(free, now, snapshot.blocked_evictions)
     )
+    if replacing is not None:
+        found = found.without_replacing(replacing)
     asked = elsewhere.replacing(found.candidates, found.idle)
     standings = _standings(fleet, lost, known, doom)
     choice = choose(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from functools import cache
 
 from attrs import evolve
@@ -17,12 +17,13 @@ from engine.decide.remembered import remembered
 from engine.decide.requirement_rules import RequirementRules
 from engine.disruption.candidates import Candidate
 from engine.disruption.machine import Machine
-from engine.disruption.replacing import Question, Replacing
+from engine.disruption.replacing import Question, Replacing, pools_of, without
 from engine.disruption.underutilized import movable_node
 from engine.model.document import DesiredDocument
 from engine.model.money import UsdPerHour
 from engine.model.plan import Kept, Launch, Removal
-from engine.model.pod import Pod
+from engine.model.pod import Pod, PodKey
+from engine.model.policy import NodePool
 from engine.model.reason import VOLUNTARY_REASONS
 from engine.model.replacement import AwaitsReplacement
 from engine.scheduling.movable import MoveCost
@@ -50,11 +51,13 @@ class Elsewhere:
         self._rules, self._ceilings, self._closed = rules, ceilings, closed
         self._machines = machines
 
-    def repacked(self, movable: Sequence[Machine], cost: MoveCost) -> Repacking:
-        """Which of these machines, some of which may be without pods, should go for money."""
-        return remembered(self._seen, self._closed, movable, cost, lambda: self._repacked(movable, cost))
+    def repacked(self, movable: Sequence[Machine], cost: MoveCost, closed: Set[str]) -> Repacking:
+        """Which of these machines, some of which may be without pods, should go for money. Nobody moves to those that
+        are ``closed``, by claim."""
+        names = (tuple(each.name for each in movable), tuple(sorted(closed)))
+        return remembered(self._seen, self._closed, names, cost, lambda: self._repacked(movable, cost, closed))
 
-    def _repacked(self, movable: Sequence[Machine], cost: MoveCost) -> Repacking:
+    def _repacked(self, movable: Sequence[Machine], cost: MoveCost, closed: Set[str]) -> Repacking:
         question = self._question(movable)
         mountable = [
             each
@@ -62,7 +65,19 @@ class Elsewhere:
             if all(pod.key in question.pods for pod in each.displaced) and each.node is not None
         ]
         nodes = [movable_node(each, (question.pods[pod.key] for pod in each.displaced)) for each in mountable]
-        return repacked(question.problem, nodes, cost)
+        own = {each.name for each in movable}
+        problem = question.problem
+        if closed - own:
+            existing = tuple(each for each in problem.existing if each.claim in own or each.claim not in closed)
+            problem = evolve(problem, existing=existing)
+        return repacked(problem, nodes, cost)
+
+    def pools_without(self, machines: Sequence[Machine]) -> Mapping[PodKey, NodePool]:
+        """The pools that the pods of these machines would come to if all of them were gone."""
+        answer = answered(without(self._question(machines), machines))
+        named = pools_of(answer, {each.name: each.pool.name for each in self._machines})
+        pools = {pool.name: pool for pool in self._seen.policy.node_pools}
+        return {pod: pools[name] for pod, name in named.items() if name in pools}
 
     def replacing(self, candidates: tuple[Candidate, ...], idle: frozenset[str]) -> Replacing:
         """Where the pods of any of these would go. ``idle`` machines go by themselves before long."""

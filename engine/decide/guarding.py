@@ -14,7 +14,7 @@ from attrs import evolve, frozen
 from engine.model.environment import Environment
 from engine.model.plan import Plan, Verdict, VerdictOutcome
 from engine.model.policy import Policy
-from engine.model.reason import VOLUNTARY_REASONS
+from engine.model.reason import VOLUNTARY_REASONS, DisruptionReason
 from engine.model.refusal import GuardrailBlocks
 from engine.model.rule import ActionClass, Enforcement, Guardrail
 from engine.model.snapshot import Snapshot
@@ -26,16 +26,19 @@ from engine.policy.rules.guardrails import Guardrails
 class Closed:
     """What a plan leaves out, each class with what blocks it. ``may_replace``: lost machines are replaced all the same.
 
-    ``remove`` is about removals by choice. What is lost, or never came up, leaves whatever anybody says.
+    ``remove`` is about removals by choice, ``replace`` about those of them that others take the place of. What is lost,
+    or never came up, leaves whatever anybody says.
     """
 
     add: GuardrailBlocks | None = None
     remove: GuardrailBlocks | None = None
     may_replace: bool = True
+    replace: GuardrailBlocks | None = None
 
 
 NOTHING_CLOSED = Closed()
-_BLOCKABLE = (ActionClass.ADD, ActionClass.REMOVE)
+_REPLACED = (DisruptionReason.DRIFTED, DisruptionReason.EXPIRED, DisruptionReason.UNDERUTILIZED)
+_BLOCKABLE = (ActionClass.ADD, ActionClass.REMOVE, ActionClass.REPLACE)
 
 
 @frozen
@@ -90,7 +93,7 @@ def _held(
 
 
 def _with_blocked(verdict: Verdict, blocks: frozenset[ActionClass]) -> Verdict:
-    """The verdict with what it blocks: an error blocks removals too. No pass replaces, so nothing blocks that yet."""
+    """The verdict with what it blocks: an error blocks removals too."""
     if verdict.enforcement is not Enforcement.DENY or verdict.outcome is VerdictOutcome.HOLDS:
         return verdict
     if verdict.outcome is VerdictOutcome.ERROR:
@@ -99,11 +102,12 @@ def _with_blocked(verdict: Verdict, blocks: frozenset[ActionClass]) -> Verdict:
 
 
 def _closed(before: Closed, verdicts: Sequence[Verdict]) -> Closed:
-    add, remove = before.add, before.remove
+    add, remove, replace = before.add, before.remove, before.replace
     for each in verdicts:
         add = add or (_as_refusal(each) if ActionClass.ADD in each.blocked else None)
         remove = remove or (_as_refusal(each) if ActionClass.REMOVE in each.blocked else None)
-    return Closed(add, remove)
+        replace = replace or (_as_refusal(each) if ActionClass.REPLACE in each.blocked else None)
+    return Closed(add, remove, replace=replace)
 
 
 def _as_refusal(verdict: Verdict) -> GuardrailBlocks:
@@ -115,6 +119,9 @@ def _still_does(plan: Plan, verdicts: Sequence[Verdict]) -> tuple[Verdict, ...]:
     done = {ActionClass.ADD} if plan.launches else set()
     if any(removal.record.reason in VOLUNTARY_REASONS for removal in plan.removals):
         done.add(ActionClass.REMOVE)
+    is_replacing = any(removal.record.reason in _REPLACED for removal in plan.removals)
+    if is_replacing or any(launch.claim.replaces for launch in plan.launches):
+        done.add(ActionClass.REPLACE)
     return tuple(each for each in verdicts if done.intersection(each.blocked))
 
 

@@ -6,13 +6,12 @@ give the very same answer, so that a plan made with it is the plan that would ha
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 from attrs import frozen
 
 from engine.decide.guarding import Closed
 from engine.decide.question import Seen
-from engine.disruption.machine import Machine
 from engine.model.policy import Policy
 from engine.policy.rules.compiled import bundle_of
 from engine.scheduling.movable import MoveCost
@@ -26,7 +25,7 @@ _TIMES = ("now", "windows", "pod.waiting")
 class _Asked:
     seen: Seen
     closed: Closed
-    machines: tuple[str, ...]
+    machines: tuple[tuple[str, ...], tuple[str, ...]]
     cost: MoveCost
 
     def is_like(self, other: _Asked) -> bool:
@@ -45,10 +44,15 @@ _LAST: dict[str, tuple[_Asked, Repacking]] = {}
 
 
 def remembered(
-    seen: Seen, closed: Closed, machines: Sequence[Machine], cost: MoveCost, repack: Callable[[], Repacking]
+    seen: Seen,
+    closed: Closed,
+    machines: tuple[tuple[str, ...], tuple[str, ...]],
+    cost: MoveCost,
+    repack: Callable[[], Repacking],
 ) -> Repacking:
-    """What ``repack`` says, asked only where the last answer is of another question."""
-    asked = _Asked(seen, closed, tuple(each.name for each in machines), cost)
+    """What ``repack`` says, asked only where the last answer is of another question. ``machines`` are the claims that
+    may go, and those that take nobody."""
+    asked = _Asked(seen, closed, machines, cost)
     known = _LAST.get(seen.environment.name)
     if known is None or not known[0].is_like(asked):
         known = (asked, repack())

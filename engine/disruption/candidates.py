@@ -47,7 +47,8 @@ class Candidate:
     """A machine that may go for a reason; ``since`` is when the cause began, ``rule`` what allows it, for people.
 
     ``may_buy``: nodes may be launched for its pods, as long as ``least_saving`` is left of its price where that is
-    given. ``turn`` is the place of its move among those for money.
+    given. ``turn`` is the place of its move among those for money. ``returns``: it goes, at any price, if all its pods
+    come to pools of more weight.
     """
 
     machine: Machine
@@ -57,6 +58,7 @@ class Candidate:
     may_buy: bool = True
     least_saving: UsdPerHour | None = None
     turn: int = 0
+    returns: bool = False
 
     @property
     def has_to_go(self) -> bool:

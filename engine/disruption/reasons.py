@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from datetime import datetime
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 from engine.disruption.candidates import Candidate
 from engine.disruption.drifted import Rollouts, drifted
@@ -13,8 +13,12 @@ from engine.disruption.empty import empty
 from engine.disruption.expired import expired
 from engine.disruption.holds import Blocked, kept_by
 from engine.disruption.machine import Machine
-from engine.disruption.underutilized import Repack, Underutilized, kept_from_moving, underutilized
+from engine.disruption.returning import PoolsOf, returning
+from engine.disruption.underutilized import Repack, Underutilized, is_closed, kept_from_moving, underutilized
+from engine.model.pod import PodKey
+from engine.model.policy import NodePool
 from engine.model.reason import VOLUNTARY_REASONS, DisruptionReason
+from engine.model.refusal import GuardrailBlocks
 from engine.model.stay import BelowConsolidateAfter, ConsolidationOff, InUse, NotInitialized, StayReason
 from engine.scheduling.movable import MoveCost
 from engine.scheduling.repacking import Repacking
@@ -23,18 +27,34 @@ from engine.scheduling.repacking import Repacking
 @frozen
 class Reasons:
     """The machines that may go, each once for every reason, and why each of the others may not, by claim. ``idle`` are
-    those that go for standing empty, now or in a while."""
+    those that nobody moves to for money: they go for standing empty, now or in a while, or their pool says so."""
 
     candidates: tuple[Candidate, ...]
     stays: dict[str, StayReason]
     idle: frozenset[str] = frozenset()
 
+    def without_replacing(self, why: GuardrailBlocks) -> Reasons:
+        """Without those whose place others take; what stands empty still goes."""
+        free = tuple(each for each in self.candidates if each.reason is DisruptionReason.EMPTY)
+        held = {each.machine.name for each in self.candidates} - {each.machine.name for each in free}
+        return evolve(self, candidates=free, stays={**self.stays, **dict.fromkeys(sorted(held), why)})
 
-def _nothing_moves(machines: Sequence[Machine], cost: MoveCost) -> Repacking:
+
+def _nothing_moves(machines: Sequence[Machine], cost: MoveCost, closed: Set[str]) -> Repacking:
     return Repacking()
 
 
-def reasons(machines: Iterable[Machine], now: datetime, blocked: Blocked, repack: Repack = _nothing_moves) -> Reasons:
+def _nowhere(machines: Sequence[Machine]) -> Mapping[PodKey, NodePool]:
+    return {}
+
+
+def reasons(
+    machines: Iterable[Machine],
+    now: datetime,
+    blocked: Blocked,
+    repack: Repack = _nothing_moves,
+    pools_of: PoolsOf = _nowhere,
+) -> Reasons:
     """Which machines may go at ``now``. ``blocked`` are pods that their PodDisruptionBudgets hold.
 
     A machine that was marked for a reason goes on for it, whatever has changed since. What has to go some day and may
@@ -57,7 +77,11 @@ def reasons(machines: Iterable[Machine], now: datetime, blocked: Blocked, repack
         if not (each.workload or each.is_marked or each.claim.replaces)
         and (found[each.name] or isinstance(stays.get(each.name), BelowConsolidateAfter))
     ]
-    moving = _for_money(every, found, idle, now, blocked, repack)
+    closed = frozenset(each.name for each in every if is_closed(each, now))
+    moving = _for_money(every, found, idle, closed, now, blocked, repack)
+    leaving = {each.machine.name for each in moving.candidates}
+    others = [each for each in every if each.workload and not (found[each.name] or each.name in leaving)]
+    moving = evolve(moving, candidates=(*moving.candidates, *returning(others, now, blocked, pools_of)))
     stays |= moving.stays
     candidates = [
         each
@@ -68,13 +92,14 @@ def reasons(machines: Iterable[Machine], now: datetime, blocked: Blocked, repack
     candidates += [each for each in moving.candidates if each.machine.name not in waiting]
     going = {each.machine.name for each in candidates}
     kept = {name: each for name, each in {**stays, **waiting}.items() if name not in going}
-    return Reasons(tuple(candidates), kept, frozenset(each.name for each in idle))
+    return Reasons(tuple(candidates), kept, closed.union(each.name for each in idle))
 
 
 def _for_money(
     every: Sequence[Machine],
     found: Mapping[str, Sequence[Candidate]],
     idle: Sequence[Machine],
+    closed: Set[str],
     now: datetime,
     blocked: Blocked,
     repack: Repack,
@@ -90,7 +115,7 @@ def _for_money(
             movable.append(machine)
         elif machine.held is None and not isinstance(kept, ConsolidationOff | NotInitialized | InUse):
             stays[machine.name] = kept
-    moving = underutilized(movable, idle, every, now, repack)
+    moving = underutilized(movable, idle, every, closed, now, repack)
     return Underutilized(moving.candidates, {**stays, **moving.stays})
 
 

@@ -60,6 +60,7 @@ class Replacing:
             each.pool.name: tuple(one.name for one in machines if one.pool.name == each.pool.name and one.is_coming)
             for each in machines
         }
+        self._pools = {each.name: each.pool.name for each in machines}
         self._accepted: list[Candidate] = []
         self._short: set[str] = set()
         self._others: dict[str, Relocation] = {}
@@ -96,7 +97,7 @@ class Replacing:
             self._others |= {each.machine.name: Relocation(refused=_not_asked(each)) for each in batch}
             return
         together = [*self._accepted, *batch]
-        trial = self._asked(_without(self._question(), together, self._closed_to(batch)))
+        trial = self._asked(without(self._question(), [each.machine for each in together], self._closed_to(batch)))
         failure = self._failure(trial, batch, together)
         if failure is None:
             self._accepted, self.answer = together, trial
@@ -137,6 +138,8 @@ class Replacing:
         if all(each.has_to_go for each in batch):
             return None
         places = {each.pod: each for each in trial.placements}
+        if any(each.returns for each in batch):
+            return self._less_liked(trial, batch)
         for each in batch:
             for pod in each.machine.displaced if not each.may_buy else ():
                 place = places.get(pod.key)
@@ -151,6 +154,16 @@ class Replacing:
             return SavesTooLittle(saving, least)
         return None
 
+    def _less_liked(self, trial: Solution, batch: Sequence[Candidate]) -> StayReason | None:
+        """The first pod that would come to a pool that is liked no better."""
+        target = pools_of(trial, self._pools)
+        weights = {state.pool.name: state.pool.weight for state in self._question().problem.pools}
+        for each in batch:
+            for pod in each.machine.displaced:
+                if weights.get(target.get(pod.key, ""), -1) <= each.machine.pool.weight:
+                    return NoPlace(str(pod.key), ())
+        return None
+
     def _cost(self, answer: Solution) -> UsdPerHour:
         pools = {state.pool.name: state.pool for state in self._question().problem.pools}
         return total((new.option.usd_per_hour or FREE) + pools[new.node_pool].node_cost for new in answer.new_nodes)
@@ -159,9 +172,10 @@ class Replacing:
         """It may go first where it is its own room that is wanting."""
         refusals = failure.refusals if isinstance(failure, NoPlace) else ()
         wanting = tuple(each for each in refusals if isinstance(each.refusal, LimitReached | ReservedExhausted))
+        together = [*self._accepted, candidate]
         if wanting and candidate.has_to_go and candidate.machine.pool.upkeep.surge is None:
-            freed = _freed(_without(self._question(), [*self._accepted, candidate], frozenset()), candidate.machine)
-            if self._failure(self._asked(freed), [candidate], [*self._accepted, candidate]) is None:
+            freed = _freed(without(self._question(), [each.machine for each in together]), candidate.machine)
+            if self._failure(self._asked(freed), [candidate], together) is None:
                 return Relocation(delete_first=DeleteFirst(wanting))
         return Relocation(refused=failure)
 
@@ -179,12 +193,19 @@ class Replacing:
 
 
 def _batches(candidates: Sequence[Candidate]) -> list[list[Candidate]]:
-    """Those that are asked about together: what came to marked nodes, what has to go, then move by move."""
+    """Those that are asked about together: what came to marked nodes, what has to go, then move by move, and then what
+    returns to capacity that is liked better."""
     batches: dict[tuple[int, int], list[Candidate]] = {}
     for each in candidates:
         rank = 1 if each.has_to_go else 2 if each.reason is DisruptionReason.UNDERUTILIZED else 0
-        batches.setdefault((rank, each.turn), []).append(each)
+        batches.setdefault((rank + each.returns, each.turn), []).append(each)
     return [batches[at] for at in sorted(batches)]
+
+
+def pools_of(answer: Solution, pools: Mapping[str, str]) -> Mapping[PodKey, str]:
+    """The pool that each pod comes to; ``pools`` are those of claims."""
+    found = {each.pod: pools.get(each.claim or "", "") for each in answer.placements}
+    return found | {pod: new.node_pool for new in answer.new_nodes for pod in new.pods}
 
 
 def _not_asked(candidate: Candidate) -> NoPlace:
@@ -192,17 +213,17 @@ def _not_asked(candidate: Candidate) -> NoPlace:
     return NoPlace(str(pods[0].key) if pods else "", ())
 
 
-def _without(question: Question, going: Sequence[Candidate], closed: Set[str]) -> Problem:
+def without(question: Question, going: Sequence[Machine], closed: Set[str] = frozenset()) -> Problem:
     """The problem without these machines, their pods pending. Limits count the machines all the same: they are there
     until others have taken their place."""
     problem = question.problem
-    claims = {each.machine.name for each in going} | closed
-    displaced = (pod.key for each in going for pod in each.machine.displaced)
+    claims = {each.name for each in going} | closed
+    displaced = (pod.key for each in going for pod in each.displaced)
     pods = [question.pods[key] for key in displaced if key in question.pods]
     moved = {pod.key for pod in pods}
-    standing = {each.machine.pool.name: 0 for each in going}
+    standing = {each.pool.name: 0 for each in going}
     for each in going:
-        standing[each.machine.pool.name] += not each.machine.is_marked
+        standing[each.pool.name] += not each.is_marked
     return evolve(
         problem,
         pods=(*problem.pods, *pods),

@@ -8,7 +8,7 @@ share of the pool's cost that is saved to be at least half the share of its pods
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from datetime import datetime
 from fractions import Fraction
 
@@ -34,7 +34,7 @@ _BALANCE = 2
 # By so much priority a pod counts for one more, up to a bound (pkg/utils/disruption).
 _PRIORITY, _MOST_COST = 2**25, 10
 
-Repack = Callable[[Sequence[Machine], MoveCost], Repacking]
+Repack = Callable[[Sequence[Machine], MoveCost, Set[str]], Repacking]
 
 
 @frozen
@@ -66,14 +66,20 @@ def kept_from_moving(machine: Machine, now: datetime, blocked: Blocked) -> StayR
 
 
 def underutilized(
-    movable: Sequence[Machine], empty: Sequence[Machine], every: Sequence[Machine], now: datetime, repack: Repack
+    movable: Sequence[Machine],
+    empty: Sequence[Machine],
+    every: Sequence[Machine],
+    closed: Set[str],
+    now: datetime,
+    repack: Repack,
 ) -> Underutilized:
     """Which of the ``movable`` machines go. ``empty`` ones go by themselves: pods move to none of those, and they are
-    nobody's saving. ``every`` machine of the pools is what a move's share is of."""
+    nobody's saving. ``every`` machine of the pools is what a move's share is of. ``closed`` are claims that take no
+    pods either."""
     if not movable:
         return Underutilized()
     known = {each.name: each for each in (*movable, *empty)}
-    found = repack((*movable, *empty), _loosest(movable))
+    found = repack((*movable, *empty), _loosest(movable), closed)
     candidates: list[Candidate] = []
     stays: dict[str, StayReason] = {name: why for name, why in found.stays.items() if known[name].workload}
     for number, move in enumerate(found.moves):
@@ -91,6 +97,14 @@ def underutilized(
             candidates.append(Candidate(machine, DisruptionReason.UNDERUTILIZED, rule, since=begun, may_buy=False))
             stays.pop(machine.name, None)
     return Underutilized(tuple(candidates), stays)
+
+
+def is_closed(machine: Machine, now: datetime) -> bool:
+    """Whether its pool wants no pods moved to it, since one came or left lately."""
+    after, since = machine.pool.disruption.consolidate_after, machine.quiet_since
+    if not machine.pool.upkeep.quiet_destinations or after is None or since is None:
+        return False
+    return now < since + after
 
 
 def movable_node(machine: Machine, pods: Iterable[Pod]) -> MovableNode:

@@ -10,7 +10,7 @@ from attrs import evolve
 
 from engine.model import labels as keys
 from engine.model.pod import Pod
-from engine.model.policy import Budget, Disruption, NodePool
+from engine.model.policy import Budget, ConsolidationPolicy, Disruption, NodePool
 from engine.model.quantity import NODES
 from engine.model.reason import DisruptionReason
 from engine.model.refusal import LimitReached
@@ -116,6 +116,17 @@ def test_case_06_a_node_that_just_got_a_pod_takes_others_all_the_same() -> None:
     assert third not in going
 
 
+def test_case_06_a_pool_may_say_that_such_a_node_takes_nobody() -> None:
+    one = quiet_ones(quiet_destinations=True)
+    one.turn(minutes(1))
+    one.now += minutes(30)
+    for name in sorted(one.nodes):
+        late = served(f"late-{name}", gpu=1, cpu="10", node=name, created=one.now)
+        one.pods[late.key] = late
+    one.now += minutes(1)
+    assert one.decide().is_empty
+
+
 def test_case_25_a_static_pool_inside_its_reservation_goes_one_by_one() -> None:
     class World(ReservingWorld, GoingWorld):
         pass
@@ -186,6 +197,35 @@ def test_case_32_a_spot_node_shrinks_and_then_rests() -> None:
     assert one.homeless == []
     assert len(one.launched_ever) == 2
     assert all(one.turn(minutes(60)).is_empty for _ in range(4))
+
+
+def on_second_choice(returns: bool) -> GoingWorld:
+    """A pod on demand, since the liked spot pool was not to be had when it came; by now it is."""
+    upkeep = Upkeep(returns=returns)
+    quiet = evolve(AT_ONCE, consolidation_policy=ConsolidationPolicy.WHEN_EMPTY)
+    spot = requirement(keys.CAPACITY_TYPE, "In", "spot")
+    liked = node_pool("liked", weight=100, requirements=[spot], disruption=quiet, upkeep=upkeep)
+    other = node_pool("other", weight=10, requirements=[ON_DEMAND], disruption=quiet, upkeep=upkeep)
+    one = of(served("llm"), pool=other).started()
+    one.policy = policy(liked, other)
+    one.now += minutes(60)
+    return one
+
+
+def test_case_33_a_node_returns_to_preferred_capacity_where_the_pool_says_so() -> None:
+    one = on_second_choice(returns=True)
+    [old] = one.running()
+    assert old.capacity_type == "on-demand"
+    settled(one)
+    assert [each.capacity_type for each in one.running()] == ["spot"]
+    assert one.homeless == []
+    assert all(one.turn(minutes(60)).is_empty for _ in range(3))
+
+
+def test_case_33_and_stays_where_it_does_not() -> None:
+    one = on_second_choice(returns=False)
+    settled(one)
+    assert [each.capacity_type for each in one.running()] == ["on-demand"]
 
 
 def storm(budget: Budget) -> GoingWorld:

@@ -158,13 +158,6 @@ def test_a_cost_that_does_not_change_is_told_once() -> None:
     assert "Cost $12.00/h, about $8,760 a month." in text
 
 
-def test_a_plan_that_keeps_nodes_says_which_policy_is_not_acted_on() -> None:
-    note = "Expiry, drift and consolidation of nodes in use are checked, and not acted on by this version."
-
-    assert note in plan_screen()
-    assert note not in plan_screen(kept=())
-
-
 def test_the_status_of_nothing_is_no_error() -> None:
     text = printed(render_status(builders.snapshot(), scenes.POLICY, scenes.CATALOG, now=READ_AT))
 

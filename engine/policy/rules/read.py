@@ -11,7 +11,6 @@ from engine.model.constraint import Operator, Requirement
 from engine.model.diagnostic import Position
 from engine.model.reason import DisruptionReason
 from engine.model.rule import (
-    ActionClass,
     AnyRule,
     DisruptionBudget,
     Guardrail,
@@ -154,12 +153,8 @@ def _budget(spec: BudgetSpecPart, envelope: dict[str, Any], findings: ObjectFind
 def _guardrail(spec: GuardrailSpecPart, envelope: dict[str, Any], findings: ObjectFindings) -> Guardrail:
     if not spec.blocks and not findings.lacks_part((*_SPEC, "blocks")):
         message = "this guardrail blocks nothing"
-        findings.error((*_SPEC, "blocks"), "no-effect", message, "name what it blocks: add, remove")
+        findings.error((*_SPEC, "blocks"), "no-effect", message, "name what it blocks: add, remove, replace")
     _check_twice([each.value for each in spec.blocks], "blocks", findings)
-    if ActionClass.REPLACE in spec.blocks:
-        message = "replace blocks nothing yet: no pass replaces a machine by choice, it launches and removes"
-        path = (*_SPEC, "blocks", spec.blocks.index(ActionClass.REPLACE))
-        findings.warning(path, "no-effect", message, "name add, remove or both")
     return Guardrail(expression=spec.expression, blocks=tuple(spec.blocks), **envelope)
 
 

@@ -73,12 +73,12 @@ def test_a_preference_has_its_weight_and_may_read_time() -> None:
     assert rule.prefer == text('variables.alone && now > timestamp("2026-12-01T00:00:00Z") ? 1.0 : 0.5')
 
 
-def test_a_guardrail_that_blocks_replacements_is_warned_that_there_are_none() -> None:
+def test_a_guardrail_may_block_replacements() -> None:
     policy = load_rules(GUARDRAIL.replace("blocks: [add]", "blocks: [remove, replace]"))
-    (warning,) = [each for each in policy.warnings if each.rule == "no-effect"]
-    assert (warning.position.line, warning.position.column) == (5, 20)
-    assert warning.message.startswith("replace blocks nothing yet")
-    assert [each for each in load_rules(GUARDRAIL).warnings if each.rule == "no-effect"] == []
+    assert [each for each in policy.warnings if each.rule == "no-effect"] == []
+    (rule,) = policy.rules
+    assert isinstance(rule, Guardrail)
+    assert rule.blocks == (ActionClass.REMOVE, ActionClass.REPLACE)
 
 
 def test_a_limit_rule_is_read_whole() -> None:
