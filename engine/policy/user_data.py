@@ -7,8 +7,10 @@ Amazon Linux 2 has /etc/eks/bootstrap.sh. A custom image's user data is left as 
 from __future__ import annotations
 
 import ipaddress
+import json
 import shlex
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any
 
 import yaml
@@ -97,7 +99,13 @@ def _node_config(pool: NodePool, node_class: NodeClass, cluster: Cluster, capaci
     if node_class.instance_store_raid0:
         spec["instance"] = {"localStorage": {"strategy": "RAID0"}}
     node_config = {"apiVersion": "node.eks.aws/v1alpha1", "kind": "NodeConfig", "spec": spec}
-    text: str = yaml.safe_dump(node_config, sort_keys=False, width=4096, default_flow_style=False)
+    return _as_yaml(json.dumps(node_config))
+
+
+@lru_cache(maxsize=1024)
+def _as_yaml(written: str) -> str:
+    """A JSON text as YAML. Each pass asks for the same few, and writing one takes milliseconds."""
+    text: str = yaml.safe_dump(json.loads(written), sort_keys=False, width=4096, default_flow_style=False)
     return text
 
 
