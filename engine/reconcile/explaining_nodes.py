@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import datetime
 
 from engine.decide.budgets_asked import budget_rules
 from engine.decide.departures import standings_of
@@ -16,6 +17,7 @@ from engine.model.duration import format_duration
 from engine.model.plan import Kept, Removal, RemovalPhase
 from engine.model.reason import VOLUNTARY_REASONS, DisruptionReason
 from engine.model.refusal import GuardrailBlocks
+from engine.model.replacement import AwaitsReplacement, NewlyUp, NoPlace, NotQuiet, PodHolds, RolloutWaits, Unbalanced
 from engine.model.stay import (
     BaseCapacity,
     BelowConsolidateAfter,
@@ -24,18 +26,23 @@ from engine.model.stay import (
     DoNotDisrupt,
     InUse,
     KeepsHeadroom,
+    NoOtherPlace,
     NotInitialized,
     OutsideWindow,
     PoolUnknown,
     RemovalCap,
+    RepaidTooLate,
     RuleKeeps,
+    SavesTooLittle,
     StayReason,
+    TooYoung,
 )
 from engine.reconcile.explaining import Asked, unknown
 from engine.reconcile.explaining_budgets import explain_budget
 from engine.report.explain_report import NodeExplanation, RuleSaid
 from engine.report.explain_steps import steps_of
-from engine.report.words import counted, stay_words
+from engine.report.replacement_words import going_words
+from engine.report.words import counted, refusal_words, stay_words
 
 
 def explain_node(asked: Asked, name: str) -> NodeExplanation:
@@ -57,7 +64,7 @@ def explain_node(asked: Asked, name: str) -> NodeExplanation:
         machine=f"{inputs.instance_type} {inputs.capacity_type} in {inputs.zone} at {claim.usd_per_hour}",
         environment=asked.environment.name,
         at=now,
-        outcome=_leaves(removal) if removal is not None else _stays(kept, asked),
+        outcome=_leaves(removal, now) if removal is not None else _stays(kept, asked),
         to_change=_to_change(kept.reason, asked) if kept is not None else "",
         rules=tuple(_rules(asked, claim)),
         budgets=budgets,
@@ -82,12 +89,13 @@ def _named(asked: Asked, name: str) -> tuple[Claim, str]:
     raise unknown("node or machine", name, sorted(known))
 
 
-def _leaves(removal: Removal) -> str:
+def _leaves(removal: Removal, now: datetime) -> str:
     record = removal.record
     act = "is let go" if removal.phase is RemovalPhase.RELEASE else "is cordoned and drained, and then let go"
     use = record.budget
     budget = f"; budget {use.budget}: {use.used} of {use.allowed}, this one counted" if use is not None else ""
-    return f"It {act}: {record.reason.value}, by {record.rule}{budget}."
+    going = going_words(removal, lambda refused: refusal_words(refused.refusal, now))
+    return f"It {act}: {record.reason.value}, by {record.rule}{budget}{going}."
 
 
 def _stays(kept: Kept | None, asked: Asked) -> str:
@@ -134,6 +142,25 @@ def _to_change_by_hand(reason: StayReason) -> str:
             return f"A policy file would have to have the pool {pool}."
         case NotInitialized():
             return "It would have to come up first."
+        case _:
+            return _to_change_elsewhere(reason)
+
+
+def _to_change_elsewhere(reason: StayReason) -> str:
+    """What would have to be otherwise with other machines, or with pods."""
+    match reason:
+        case AwaitsReplacement(claims=claims):
+            return f"Nothing: it goes once {' and '.join(claims) or 'another'} is up."
+        case NoPlace(pod=pod):
+            return f"There would have to be room for {f'pod {pod}' if pod else 'another node of the pool'} elsewhere."
+        case PodHolds(pod=pod):
+            return f"Pod {pod} would have to be free to leave."
+        case RolloutWaits(canaries=canaries):
+            return f"{counted(canaries, 'node')} of the new kind would have to be up for its pool's rollout-soak."
+        case NotQuiet(until=until) | NewlyUp(until=until):
+            return f"Nothing: it may go from {until:%H:%M} UTC on."
+        case SavesTooLittle() | RepaidTooLate() | TooYoung() | NoOtherPlace() | Unbalanced():
+            return "Its pods would have to cost less elsewhere, or its pool to ask less of a move."
         case _:
             return "What keeps it would have to be mended first."
 

@@ -15,6 +15,7 @@ from engine.report.words import counted
 _BLOCKED = {
     ActionClass.ADD: "launches",
     ActionClass.REMOVE: "removals by choice",
+    ActionClass.REPLACE: "replacements by choice",
 }
 
 

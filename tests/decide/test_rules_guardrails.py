@@ -7,12 +7,13 @@ from attrs import evolve
 from engine.model import labels as keys
 from engine.model.canonical import canonical_json, from_json
 from engine.model.plan import Plan, RemovalPhase, VerdictOutcome
+from engine.model.pod import Owner
 from engine.model.policy import Budget, Disruption, NodePool
 from engine.model.quantity import NODES as NODES_RESOURCE
 from engine.model.reason import DisruptionReason
 from engine.model.refusal import GuardrailBlocks
 from engine.model.rule import ActionClass, AnyRule, NamedExpression
-from engine.report.plan_rules import verdict_counts, verdict_words
+from engine.model.upkeep import Upkeep
 from tests.builders import minutes, node_pool, pod, requirement
 from tests.decide.rule_values import ADD, AUDIT, GPUS, NO_BOOL, NO_INT, REMOVE, WARN, guardrail, limit, text
 from tests.decide.world import World, policy
@@ -65,13 +66,22 @@ def by_choice(plan: Plan) -> list[str]:
     return [each.record.claim for each in plan.removals if each.record.reason is DisruptionReason.EMPTY]
 
 
-def test_a_guardrail_of_replacements_blocks_nothing_yet_and_is_not_said_to() -> None:
+def test_a_guardrail_of_replacements_holds_nothing_else() -> None:
     plan = world(guardrail(NEVER, ActionClass.REPLACE), pods=1).decide()
     [verdict] = plan.verdicts
     assert len(plan.launches) == 1
-    assert (verdict.outcome, verdict.blocked) == (VerdictOutcome.VIOLATED, ())
-    assert verdict_words(verdict) == "guard says no"
-    assert list(verdict_counts(plan)) == []
+    assert (verdict.outcome, verdict.blocked) == (VerdictOutcome.VIOLATED, (ActionClass.REPLACE,))
+
+
+def test_a_guardrail_of_replacements_keeps_what_drifted_and_lets_empty_nodes_go() -> None:
+    there = emptied(standing(2, guardrail(NEVER, ActionClass.REPLACE)), 1)
+    there.pods = {key: evolve(each, owner=Owner("ReplicaSet", "llm")) for key, each in there.pods.items()}
+    pool = small_pool(labels={"team": "search"}, upkeep=Upkeep(canaries=0))
+    there.policy = evolve(there.policy, node_pools=(pool,))
+    plan = there.decide()
+    assert len(by_choice(plan)) == 1
+    assert plan.launches == ()
+    assert stays_for(plan) == {"guard"}
 
 
 def test_a_condition_that_errs_is_told_with_what_the_guardrail_blocks_for_it() -> None:

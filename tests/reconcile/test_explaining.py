@@ -12,6 +12,7 @@ from attrs import evolve
 from engine.model import labels as keys
 from engine.model.canonical import canonical_json
 from engine.model.fault import Fault
+from engine.model.policy import ConsolidationPolicy, Disruption
 from engine.model.refusal import LostOffering
 from engine.model.rule import Enforcement
 from engine.policy.cel.port import Answer, Observed, Span
@@ -51,6 +52,9 @@ def workspace(tmp_path: Path) -> Workspace:
 def moment(workspace: Workspace) -> Asked:
     """Two gold pods of team ml wait."""
     return seen(workspace, *replicas(2, "llm", tier="gold", team="ml"))
+
+
+WHEN_EMPTY = Disruption(consolidation_policy=ConsolidationPolicy.WHEN_EMPTY)
 
 
 def seen(workspace: Workspace, *pods: object) -> Asked:
@@ -277,7 +281,7 @@ def test_another_time_is_supposed_where_one_is_given() -> None:
 
 
 def test_a_node_with_pods_says_how_many_keep_it() -> None:
-    world = World(policy_of(node_pool()), [pod("llm", gpu=1)])
+    world = World(policy_of(node_pool(disruption=WHEN_EMPTY)), [pod("llm", gpu=1)])
     world.turn()
     world.turn()
     [name] = world.nodes
