@@ -97,7 +97,7 @@ def _pool(chance: Random, name: str) -> dict[str, Any]:
                 "consolidateAfter": chance.choice(("0s", "30s", "5m", "30m")),
                 "budgets": chance.choice(_BUDGETS),
             },
-            "limits": {"nvidia.com/gpu": str(chance.choice((4, 8, 16, 40)))},
+            "limits": {"nvidia.com/gpu": str(chance.choice((8, 16, 40, 40)))},
         },
     }
 

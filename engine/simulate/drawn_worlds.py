@@ -101,7 +101,7 @@ def _tasks(chance: Random, hours: int) -> tuple[Task, ...]:
     found = []
     at, number = timedelta(), 0
     while at < timedelta(hours=hours) * 0.9:
-        at += timedelta(seconds=chance.expovariate(1 / chance.choice((600.0, 3600.0, 14_400.0))))
+        at += timedelta(seconds=chance.expovariate(1 / chance.choice((1800.0, 3600.0, 14_400.0))))
         for _ in range(chance.choice((1, 1, 2, 6))):
             number += 1
             found.append(Task(at, _pod(chance, number), _length(chance), chance.choice(tuple(Stay))))

@@ -63,7 +63,8 @@ def test_a_replica_leaves_when_its_time_is_up_whether_it_ran_or_not() -> None:
 
 def test_a_shortage_refuses_and_is_planned_around() -> None:
     storm = Shortage(NOON, NOON + hours(5), types="g5.xlarge")
-    run = played(world(task(), shortages=[storm]))
+    run = played(world(task(), shortages=[storm]), 0.1)
+    # Once in each zone.
     assert dict(run.refused) == {"InsufficientInstanceCapacity": 3}
     assert dict(run.launches) == {"g5.2xlarge": 1}
 
@@ -166,3 +167,12 @@ def test_a_node_says_what_is_ill_about_it_and_when_that_is_over() -> None:
         ("AcceleratedHardwareReady", "False", NOON + minutes(10)),
         ("AcceleratedHardwareReady", "True", NOON + minutes(15)),
     ]
+
+
+def test_a_clock_that_was_ahead_for_a_while_keeps_no_node_longer_than_its_time() -> None:
+    ahead = PlannedFault(NOON + minutes(15), FaultKind.CLOCK_AHEAD, hours(3))
+    right = PlannedFault(NOON + minutes(18), FaultKind.CLOCK_RIGHT)
+    of = world(task(lasts=14), faults=[ahead, right])
+    run = played(of, 1)
+    # It stands empty from a quarter past on, and for five minutes by a clock that is wrong in the midst of them.
+    assert (dict(run.removals), run.violations) == ({"Empty": 1}, ())
