@@ -33,12 +33,13 @@ DEFAULT_STEPS = 16_000_000
 _FIRST_ROUNDING, _BETWEEN_ROUNDINGS = 500_000, 2
 # A search that has brought so little since the rounding before the last, of the cost and of the bound, is given up.
 _LITTLE = 0.0005
-# Making whole may take as long as the searches before it did; once they are done, as long as so many steps at least.
+# Integer programs may take as long as the searches before them did; once these are done, so many steps at least.
 _STEPS_OF_THE_LAST = 8_000_000
 # A search whose program could be solved fewer times than that is not begun: it would end before it found anything.
 _FEWEST_TURNS = 20
-# So near to the bound there is no more to be had for the effort.
-_GOOD_ENOUGH = 1.0005
+# So near to the bound, as a part of it, there is no more to be had for the effort: that much at once, and as much more
+# for so many steps.
+_NEAR_ENOUGH, _STEPS_FOR_AS_MUCH_MORE = 0.0005, 1_000_000
 
 
 @define(eq=False)
@@ -52,6 +53,7 @@ class _Work:
     is_done: bool = False
     has_all_loads: bool = False
     used: int = 0
+    _used_by_programs: int = 0
     _known_at: list[tuple[int, int]] = field(factory=list)
     _rank: tuple[int, int] = field(init=False)
 
@@ -116,7 +118,8 @@ class _Work:
 
     @property
     def _is_worth_more_work(self) -> bool:
-        return self._rank > (0, int(self.bound_micros * _GOOD_ENOUGH))
+        near_enough = _NEAR_ENOUGH * (1 + self.used / _STEPS_FOR_AS_MUCH_MORE)
+        return self._rank > (0, int(self.bound_micros * (1 + near_enough)))
 
     @property
     def _steps_to_make_whole(self) -> int:
@@ -171,8 +174,10 @@ class _Work:
         good = columns if self.has_all_loads else promising(self.part, columns, known.optimum)
         own = [Column(each.kind, each.load) for each in self.best]
         tried = list(dict.fromkeys([*good, *own, *more]))
-        if steps_of_integer_program(self.part, len(tried)) > self._steps_to_make_whole:
+        steps = self._used_by_programs + steps_of_integer_program(self.part, len(tried))
+        if steps > self._steps_to_make_whole:
             return
+        self._used_by_programs = steps
         found = integer_optimum(self.part, tried)
         if found is not None:
             self.offer(found)
