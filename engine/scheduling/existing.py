@@ -12,7 +12,8 @@ from engine.model.constraint import HostPort, Taint
 from engine.model.pod import PodKey
 from engine.model.quantity import Resources
 from engine.scheduling.ceilings import Counts
-from engine.scheduling.groups import Demand, PodClass
+from engine.scheduling.fits import Fits
+from engine.scheduling.groups import PodClass
 from engine.scheduling.kinds import Kind, Offer, OfferingName
 from engine.scheduling.packed import Standing
 from engine.scheduling.places import (
@@ -24,7 +25,6 @@ from engine.scheduling.places import (
     less,
     may_not_wait_for,
     rank_of,
-    tightest_first,
 )
 from engine.scheduling.problem import NodeOption
 from engine.scheduling.requirements import canonical_labels
@@ -48,9 +48,10 @@ class World:
         """
         self._relevant = sorted(relevant_keys | _ALWAYS_RELEVANT)
         self._places: dict[tuple[object, ...], Place] = {}
-        self._dislikes: dict[Demand, dict[Place, int | None]] = {}
+        self._fits = Fits()
         self._known: dict[tuple[Place, Resources, bool], Alike] = {}
         self._members: dict[Alike, list[int]] = {}
+        self._changed: list[Alike] = []
         self._in_zone: dict[tuple[str, str, bool], int] = {}
         self._is: dict[int, Alike] = {}
         self.pods: dict[int, list[PodKey]] = {}
@@ -104,7 +105,7 @@ class World:
         """The same nodes and pods, to be filled apart; what was learnt about places is shared."""
         topology = self.topology.copy() if self.topology is not None else None
         twin = World(frozenset(self._relevant), self.counts.copy(), topology)
-        twin._places, twin._dislikes, twin._known = self._places, self._dislikes, self._known
+        twin._places, twin._known, twin._fits = self._places, self._known, self._fits.apart()
         twin._members = {alike: list(members) for alike, members in self._members.items()}
         twin._in_zone = dict(self._in_zone)
         twin._is = dict(self._is)
@@ -300,6 +301,7 @@ class World:
         members.remove(member)
         if not members:
             del self._members[alike]
+            self._changed.append(alike)
         place = alike.place
         self._count(place, alike.is_empty, -1)
         self.pods.setdefault(member, []).extend(pods)
@@ -315,7 +317,10 @@ class World:
     def _put(self, place: Place, room: Resources, member: int, is_empty: bool) -> None:
         key = (place, room, is_empty)
         alike = self._known.get(key) or self._known.setdefault(key, Alike.of(place, room, is_empty))
-        self._members.setdefault(alike, []).append(member)
+        if alike not in self._members:
+            self._members[alike] = []
+            self._changed.append(alike)
+        self._members[alike].append(member)
         self._is[member] = alike
 
     def _count(self, place: Place, is_empty: bool, change: int) -> None:
@@ -325,23 +330,4 @@ class World:
 
     def _fitting(self, pod_class: PodClass, offers: Mapping[OfferingName, Offer]) -> tuple[Group, Group]:
         """The nodes that take a pod of the class: those that are there, and those on their way."""
-        there, coming = Group(), Group()
-        dislikes = self._dislikes.setdefault(pod_class.demand, {})
-        for alike in self._members:
-            count = pod_class.requests.times_in(alike.room)
-            if not count:
-                continue
-            place = alike.place
-            if may_not_wait_for(pod_class, place, errors_bar=True):
-                continue
-            if place not in dislikes:
-                dislikes[place] = dislikes_of(pod_class.demand, place)
-            disliked = dislikes[place]
-            if disliked is not None:
-                wasted = place.is_accelerated and not pod_class.accelerators
-                offer = offers.get(place.offering) if alike.is_empty else None
-                (coming if place.in_flight else there).sort_in(Fit(alike, count, disliked, wasted), offer)
-        for group in (there, coming):
-            group.first.sort(key=tightest_first)
-            group.last.sort(key=tightest_first)
-        return there, coming
+        return self._fits.of(pod_class, offers, self._members, self._changed)

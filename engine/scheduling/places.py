@@ -62,16 +62,18 @@ class Group:
     offered: list[tuple[Fit, Offer]] = field(factory=list)
     last: list[Fit] = field(factory=list)
 
-    def sort_in(self, fit: Fit, offer: Offer | None) -> None:
+    def list_for(self, fit: Fit, offer: Offer | None) -> list[Fit] | None:
+        """Where nodes that nobody is offered belong; none for those of ``offered``, and for such as come later."""
         if offer is not None:
-            self.offered.append((fit, offer))
-        elif fit.wasted and fit.alike.place.in_flight and fit.alike.is_empty:
+            return None
+        if fit.wasted and fit.alike.place.in_flight and fit.alike.is_empty:
             # It is launched for pods that ask for accelerators: others may have what these leave, not come first.
-            return
-        elif fit.wasted and not fit.alike.place.in_flight:
-            self.last.append(fit)
-        else:
-            self.first.append(fit)
+            return None
+        return self.last if fit.wasted and not fit.alike.place.in_flight else self.first
+
+    def for_one(self) -> Group:
+        """The same, of which offered nodes may be taken as they are used up."""
+        return Group(self.first, list(self.offered), self.last)
 
 
 def less(room: Resources, requests: Resources, pods: int) -> Resources:
