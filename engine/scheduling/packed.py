@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import islice
+from itertools import chain, islice
 from math import gcd
 
 from attrs import field, frozen
@@ -11,7 +11,7 @@ from attrs import field, frozen
 from engine.model.pod import PodKey
 from engine.model.quantity import Resources
 from engine.scheduling.groups import PodClass
-from engine.scheduling.kinds import Kind, Make, Pin, Rung
+from engine.scheduling.kinds import Kind, Make, Offer, Pin, Rung
 from engine.scheduling.limits import UNLIMITED, LimitRow
 from engine.scheduling.packing.pack import pack
 from engine.scheduling.packing.problem import NodeKind, PackClass, Packing, PackingProblem
@@ -165,8 +165,8 @@ class Question:
         self._alike = _grouped(wishes, standing)
         self._resources = sorted({name for each in self._alike for name in each.wishes[0].pod_class.requests})
         self._kinds: list[_Copy] = []
-        # By the identity of what is offered, and by who asks: the places of the copies that these may have.
-        self._open_to: dict[tuple[int, int], dict[_Asked, list[int]]] = {}
+        # By the rung's identity: each offer's options, by identity, and the places of the copies for who asks for them.
+        self._open_to: dict[int, list[tuple[int, dict[_Asked, list[int]]]]] = {}
         self._lay_out()
         self._classes = tuple(self._pack_classes())
 
@@ -180,21 +180,22 @@ class Question:
         """Each make of node once, or once for each set of options that the same wishes may have."""
         offered: dict[_Filled, _Offered] = {}
         known: dict[tuple[int, int], _Offered] = {}
-        for rung, pin in dict.fromkeys((each.wishes[0].rung, each.wishes[0].pin) for each in self._alike):
-            for offer in rung:
-                # Rungs by the dozen offer the same, and comparing rooms is what takes time.
-                identity = (id(offer.kind.make), id(offer.fillable))
-                found = known.get(identity)
-                if found is None:
-                    new = _Offered(offer.kind, offer.fillable)
-                    found = known[identity] = offered.setdefault((offer.kind.make, offer.fillable), new)
+        by_rung: dict[int, list[tuple[Offer, _Offered]]] = {}
+        asking = {(id(each.wishes[0].rung), each.wishes[0].pin): each.wishes[0] for each in self._alike}
+        for (identity, pin), wish in asking.items():
+            if identity not in by_rung:
+                by_rung[identity] = [(offer, _offered_by(offer, offered, known)) for offer in wish.rung]
+            for offer, found in by_rung[identity]:
                 found.asked[id(offer.options), pin] = offer.options
         for each in sorted(offered.values(), key=lambda it: it.kind.order):
             for open_to, options in _by_who_may(each.kind, each.asked).items():
                 for asked in open_to:
                     each.places.setdefault(asked, []).append(len(self._kinds))
                 self._kinds.append(_Copy(each.kind, each.room, options, len(self._kinds)))
-        self._open_to = {identity: each.places for identity, each in known.items()}
+        self._open_to = {
+            identity: [(id(offer.options), found.places) for offer, found in pairs]
+            for identity, pairs in by_rung.items()
+        }
 
     def _pack_classes(self) -> Iterator[PackClass]:
         homes: dict[tuple[int, Pin], frozenset[int]] = {}
@@ -239,10 +240,10 @@ class Question:
     def _nothing(self) -> tuple[int, ...]:
         return (0,) * len(self._rooms)
 
-    def _homes(self, wish: Wish) -> Iterator[int]:
-        for offer in wish.rung:
-            places = self._open_to[id(offer.kind.make), id(offer.fillable)]
-            yield from places.get((id(offer.options), wish.pin), ())
+    def _homes(self, wish: Wish) -> Iterable[int]:
+        pin = wish.pin
+        homes = [places.get((options, pin), ()) for options, places in self._open_to[id(wish.rung)]]
+        return chain.from_iterable(homes)
 
     @property
     def _most_added_micros(self) -> int:
@@ -300,6 +301,16 @@ def _by_who_may(
         if may:
             groups.setdefault(may, []).append(option)
     return {may: tuple(options) for may, options in groups.items()}
+
+
+def _offered_by(offer: Offer, offered: dict[_Filled, _Offered], known: dict[tuple[int, int], _Offered]) -> _Offered:
+    """The same for offers of one make and room. Rungs by the dozen offer those, and comparing rooms takes time."""
+    identity = (id(offer.kind.make), id(offer.fillable))
+    found = known.get(identity)
+    if found is None:
+        key, new = (offer.kind.make, offer.fillable), _Offered(offer.kind, offer.fillable)
+        found = known[identity] = offered.setdefault(key, new)
+    return found
 
 
 def _meets(option: NodeOption, kind: Kind, pin: Pin) -> bool:

@@ -60,6 +60,7 @@ def _ground(problem: PackingProblem) -> _Ground:
     most = np.array([UNLIMITED if kind.most is None else kind.most for kind in kinds], np.int64)
     named: dict[frozenset[int], Bools] = {}
     asked: dict[tuple[tuple[int, ...], frozenset[int]], int] = {}
+    holding: dict[tuple[int, int], Bools] = {}
     rows: dict[bytes, int] = {}
     home_of = np.full(len(classes), -1, np.int64)
     for index, each in enumerate(classes):
@@ -70,7 +71,12 @@ def _ground(problem: PackingProblem) -> _Ground:
             if each.kinds not in named:
                 named[each.kinds] = most > 0
                 named[each.kinds] &= np.isin(np.arange(len(kinds)), np.fromiter(each.kinds, np.int64, len(each.kinds)))
-            holds = named[each.kinds] & (rooms >= requests[index]).all(axis=1)
+            holds = named[each.kinds].copy()
+            # Classes by the hundred ask for a few different amounts of each resource.
+            for of in [(resource, amount) for resource, amount in enumerate(each.requests) if amount]:
+                if of not in holding:
+                    holding[of] = rooms[:, of[0]] >= of[1]
+                holds &= holding[of]
             asked[key] = rows.setdefault(holds.tobytes(), len(rows))
         home_of[index] = asked[key]
     return _Ground(
