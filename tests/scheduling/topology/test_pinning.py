@@ -139,3 +139,17 @@ def test_each_pin_is_allowed_by_the_documented_rules_when_it_is_made(drawn: Draw
                 scene = Scene((*scene.places, fresh), scene.pods, scene.namespaces)
                 assert allows(scene, pod, len(scene.places) - 1, combos)
                 scene = scene.with_pod(pod, len(scene.places) - 1)
+
+
+def test_pods_that_spreads_of_others_count_are_left_even() -> None:
+    """Whoever is bound first then finds the spread as it was planned."""
+    counted = tied("plain", {"app": "web"})
+    spread_by_others = tied("shy", {"app": "db"}, spreads=[spread(ZONE, WEB)])
+    asked = Asked([counted, spread_by_others])
+    assert is_pinned(asked.coupling_of(counted)) == {ZONE}
+    assert asked.pins(counted, 7, zones("a", "b", "c"), [3, 1, 2]) == ([(0, 2), (1, 3), (2, 2)], 0)
+
+
+def test_pods_that_only_their_own_spread_counts_bind_nobody_else() -> None:
+    counted, spreading_too = tied("plain", {"app": "web"}), spreading()
+    assert not is_pinned(Asked([counted, spreading_too]).coupling_of(counted))
