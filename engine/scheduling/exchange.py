@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from decimal import Decimal
 
@@ -49,14 +50,18 @@ class Exchange:
 def exchanges(going: Sequence[MovableNode], coming: Sequence[MovableNode]) -> tuple[Exchange, ...]:
     """All of them, parted as finely as can be: those whose pods a new node gets go together.
 
-    In the order of the nodes that go. A new node for nobody's pods keeps up its pool's base capacity: it comes for the
-    dearest that goes of its pool.
+    In the order of the nodes that go. New nodes for nobody's pods keep up their pool's base capacity: each comes for
+    another of those that go of the pool, the dearest first.
     """
     of_pod = {pod.key: number for number, node in enumerate(going) for pod in node.pods}
     parts = _Parts(len(going))
     source: list[int] = []
+    idle: Counter[str] = Counter()
     for node in coming:
-        linked = [of_pod[pod.key] for pod in node.pods if pod.key in of_pod] or [_dearest(going, node.node_pool)]
+        linked = [of_pod[pod.key] for pod in node.pods if pod.key in of_pod]
+        if not linked:
+            linked = [_dearest(going, node.node_pool, idle[node.node_pool])]
+            idle[node.node_pool] += 1
         for each in linked[1:]:
             parts.join(linked[0], each)
         source.append(linked[0])
@@ -68,8 +73,12 @@ def exchanges(going: Sequence[MovableNode], coming: Sequence[MovableNode]) -> tu
     return tuple(Exchange(tuple(gone), tuple(come)) for gone, come in found.values())
 
 
-def _dearest(going: Sequence[MovableNode], pool: str) -> int:
-    return max(range(len(going)), key=lambda at: (going[at].node_pool == pool, going[at].usd_per_hour, going[at].claim))
+def _dearest(going: Sequence[MovableNode], pool: str, place: int) -> int:
+    """The one at this place from the dearest of the pool; those of other pools come last."""
+    ranked = sorted(
+        range(len(going)), key=lambda at: (going[at].node_pool != pool, -going[at].usd_per_hour.micros, going[at].claim)
+    )
+    return ranked[min(place, len(ranked) - 1)]
 
 
 class _Parts:

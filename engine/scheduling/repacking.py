@@ -20,11 +20,13 @@ from engine.scheduling.groups import by_name
 from engine.scheduling.layout import Layout
 from engine.scheduling.movable import MovableNode, MoveCost
 from engine.scheduling.problem import NewNode, Problem
-from engine.scheduling.rest import STEPS, Rest, at_rest
+from engine.scheduling.rest import Rest, at_rest
 from engine.scheduling.solve import solve
 from engine.scheduling.target import lower_bound
 
 _NO_COST = MoveCost()
+# Steps of packing for the bound.
+_STEPS = 2_000_000
 
 
 @frozen
@@ -76,8 +78,7 @@ def repacked(problem: Problem, movable: Sequence[MovableNode], cost: MoveCost = 
     settled = given.settled(solve(given.problem))
     young = {each.claim: each for each in settled.movable if _is_young(each, cost)}
     start = evolve(settled, movable=tuple(each for each in settled.movable if each.claim not in young))
-    state, rest, proven = _found(start, cost)
-    bound = proven or lower_bound(Layout(start), STEPS)
+    state, rest = _found(start, cost)
     left = {each.claim for each in state.movable}
     stays: dict[str, NotWorthVacating] = {
         each.claim: TooYoung(each.age_seconds or 0, cost.node_life_seconds) for each in young.values()
@@ -90,34 +91,34 @@ def repacked(problem: Problem, movable: Sequence[MovableNode], cost: MoveCost = 
         stays=dict(sorted(stays.items())),
         before=start.price + apart,
         after=state.price + apart,
-        lower_bound=bound + apart,
+        lower_bound=lower_bound(Layout(start), _STEPS) + apart,
     )
 
 
-def _found(start: Estate, cost: MoveCost) -> tuple[Estate, Rest, UsdPerHour | None]:
-    """The cheapest estate that the scheduler confirms, why there is no better, and the lower bound if it is proven.
+def _found(start: Estate, cost: MoveCost) -> tuple[Estate, Rest]:
+    """The cheapest estate that the scheduler confirms, and why there is no better.
 
     What is found step by step is asked about again at one go, so that what is promised is one answer. Where that is
     dearer, it is asked about in two.
     """
     anchor = state = start
-    first = rest = at_rest(state, cost)
+    rest = at_rest(state, cost)
     while rest.estate.price < state.price:
-        if rest.steps == 1 and state is start:
-            # It is one answer already.
-            state = rest.estate
-            break
         for base in dict.fromkeys((anchor, state)):
-            there = {each.claim for each in rest.estate.movable}
-            going = [each for each in base.movable if each.claim not in there]
-            at_once = confirmed(base, going, cost, rest.estate.moved).estate
-            if at_once.price < state.price and all(each.objection(cost) is None for each in _made(start, at_once)):
-                anchor, state = base, at_once
+            better = _at_once(base, rest, cost) if base is not state or rest.steps > 1 else rest.estate
+            if better.price < state.price and all(each.objection(cost) is None for each in _made(start, better)):
+                anchor, state = base, better
                 break
         else:
             break
-        rest = at_rest(state, cost)
-    return state, rest, first.lower_bound
+        rest = rest if better is rest.estate else at_rest(state, cost)
+    return state, rest
+
+
+def _at_once(base: Estate, rest: Rest, cost: MoveCost) -> Estate:
+    there = {each.claim for each in rest.estate.movable}
+    going = [each for each in base.movable if each.claim not in there]
+    return confirmed(base, going, cost, rest.estate.moved).estate
 
 
 def _made(before: Estate, after: Estate) -> tuple[Exchange, ...]:

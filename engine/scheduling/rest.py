@@ -13,54 +13,46 @@ from engine.scheduling.estate import Estate
 from engine.scheduling.exchange import Exchange
 from engine.scheduling.layout import Layout
 from engine.scheduling.movable import MovableNode, MoveCost
-from engine.scheduling.target import Target, target, target_of_what_stands
+from engine.scheduling.target import target, target_of_what_stands
 
-# Steps of packing for one target. So many targets are set at most: a better one is for another time.
-STEPS = 4_000_000
-_TARGETS = 24
+# Steps of packing for one target. So many targets are set at most: whoever asks again later goes on from there.
+_STEPS, _TARGETS = 1_000_000, 6
 
 
 @frozen(eq=False)
 class Rest:
-    """An ``estate`` that nothing better was found for.
+    """An ``estate`` that nothing better was found for. ``steps`` is how many answers of the scheduler led there.
 
     ``objections`` are why nodes that were to go do not, ``alone`` what new nodes for a node's own pods alone would
-    cost, both by claim, and both of nodes that went on the way, too. ``lower_bound`` is the first target's.
-    ``steps`` is how many answers of the scheduler led there, one after another.
+    cost, both by claim, and both of nodes that went on the way, too.
     """
 
     estate: Estate
     objections: Mapping[str, NotWorthVacating]
     alone: Mapping[str, UsdPerHour | None]
-    lower_bound: UsdPerHour | None
     steps: int
 
 
 def at_rest(estate: Estate, cost: MoveCost) -> Rest:
     """Each step is confirmed by the scheduler, and saves what a move must."""
-    bound: UsdPerHour | None = None
     alone: dict[str, UsdPerHour | None] = {}
     objections: Mapping[str, NotWorthVacating] = {}
     for number in range(_TARGETS):
         layout = Layout(estate)
-        aim = target(layout, STEPS)
-        bound = bound if number else aim.lower_bound
         alone |= {each.claim: layout.alone(each) for each in estate.movable}
-        better, found = _step(estate, _drafts(aim, layout, alone, cost), cost)
+        better, found = _step(estate, _drafts(layout, alone, cost), cost)
         objections = {**objections, **found}
-        rest = Rest(estate, objections, alone, bound, number)
+        rest = Rest(estate, objections, alone, number)
         if better is None:
             break
         estate = better
     return rest
 
 
-def _drafts(
-    aim: Target, layout: Layout, alone: Mapping[str, UsdPerHour | None], cost: MoveCost
-) -> Iterator[Sequence[MovableNode]]:
+def _drafts(layout: Layout, alone: Mapping[str, UsdPerHour | None], cost: MoveCost) -> Iterator[Sequence[MovableNode]]:
     """Who might go. What the best packing does without may go for too little, and then something else does not."""
-    yield aim.going
-    yield target_of_what_stands(layout, STEPS)
+    yield target(layout, cost, _STEPS)
+    yield target_of_what_stands(layout, _STEPS)
     yield _dear(layout.estate, alone, cost)
 
 

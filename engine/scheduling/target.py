@@ -7,34 +7,26 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence, Set
+from decimal import Decimal
 
-from attrs import frozen
-
+from engine.model import labels as keys
 from engine.model.money import UsdPerHour
-from engine.scheduling.layout import Layout
-from engine.scheduling.movable import MovableNode
+from engine.scheduling.layout import Layout, Vacant
+from engine.scheduling.movable import MovableNode, MoveCost
 from engine.scheduling.packing.pack import pack
 from engine.scheduling.packing.problem import NodeKind, PackClass, Packing, PackingProblem
 
-# So much a standing node is cheaper for the packing than it is: of two equals the one that stands is kept.
+# So much a standing node is cheaper for packing than it is, at the least: of two equals the one that stands is kept.
 _STANDS_ALREADY = 1
 
 
-@frozen(eq=False)
-class Target:
-    """``going`` are the nodes that the packing does without. ``lower_bound`` is what its pods cost at the least, None
-    where the packing keeps pods from nodes that could have them: then it proves nothing."""
+def target(layout: Layout, cost: MoveCost, steps: int) -> tuple[MovableNode, ...]:
+    """The nodes that the cheapest packing does without that is found in so many steps.
 
-    going: tuple[MovableNode, ...]
-    lower_bound: UsdPerHour | None
-
-
-def target(layout: Layout, steps: int) -> Target:
-    """The cheapest packing that is found in so many steps."""
-    rooms = layout.on_hosts.rooms
-    answer = _packed(layout, [each.takes for each in layout.offered], rooms, steps)
-    is_proof = not rooms and all(each.takes == each.admits for each in layout.offered)
-    return Target(_going(layout, answer), UsdPerHour(answer.lower_bound_micros) if is_proof else None)
+    What stands is cheaper by the share of its price that a move must save: what is new must be worth it.
+    """
+    takers = [each.takes for each in layout.offered]
+    return _going(layout, _packed(layout, takers, layout.on_hosts.rooms, steps, cost))
 
 
 def target_of_what_stands(layout: Layout, steps: int) -> tuple[MovableNode, ...]:
@@ -46,8 +38,7 @@ def target_of_what_stands(layout: Layout, steps: int) -> tuple[MovableNode, ...]
 def lower_bound(layout: Layout, steps: int) -> UsdPerHour:
     """Proven for the pods on movable nodes: they cost no less on those and on new ones that policy prefers, what others
     leave free taken for nothing."""
-    answer = _packed(layout, [each.admits for each in layout.offered], (), steps)
-    return UsdPerHour(answer.lower_bound_micros)
+    return UsdPerHour(_packed(layout, [each.admits for each in layout.offered], (), steps).lower_bound_micros)
 
 
 def _going(layout: Layout, answer: Packing) -> tuple[MovableNode, ...]:
@@ -62,13 +53,14 @@ def _going(layout: Layout, answer: Packing) -> tuple[MovableNode, ...]:
     return tuple(sorted(going, key=lambda each: each.claim))
 
 
-def _packed(layout: Layout, takers: Sequence[Set[int]], rooms: tuple[int, ...], steps: int) -> Packing:
+def _packed(
+    layout: Layout, takers: Sequence[Set[int]], rooms: tuple[int, ...], steps: int, cost: MoveCost | None = None
+) -> Packing:
     """``takers`` are whom the kinds take that can be bought, ``rooms`` what an empty node has of pseudo-resources."""
     full = (0,) * len(rooms)
     kinds = [NodeKind((*layout.amounts(each.room), *rooms), each.micros, each.most) for each in layout.offered]
     kinds += [
-        NodeKind((*layout.amounts(each.room), *rooms), max(0, each.micros - _STANDS_ALREADY), len(each.nodes))
-        for each in layout.vacant
+        NodeKind((*layout.amounts(each.room), *rooms), _price(each, cost), len(each.nodes)) for each in layout.vacant
     ]
     kinds += [NodeKind((*layout.amounts(each.room), *full), 0, each.count) for each in layout.remaining]
     every = [*takers, *(each.takes for each in layout.vacant), *(each.takes for each in layout.remaining)]
@@ -83,3 +75,12 @@ def _packed(layout: Layout, takers: Sequence[Set[int]], rooms: tuple[int, ...], 
         alike[asked, frozenset(homes[at])] += len(each.pods)
     classes = tuple(PackClass(asked, count, may) for (asked, may), count in alike.items())
     return pack(PackingProblem(classes, tuple(kinds)), steps)
+
+
+def _price(vacant: Vacant, cost: MoveCost | None) -> int:
+    """In micro-dollars, less what keeps it."""
+    share = Decimal(0)
+    if cost is not None:
+        is_spot = any(each.capacity_type == keys.SPOT for each in vacant.nodes)
+        share = cost.spot_share if is_spot else cost.least_share
+    return max(0, int(vacant.micros * (1 - share)) - _STANDS_ALREADY)
