@@ -101,7 +101,7 @@ def _quiet_since(brought: BringUp, snapshot: Snapshot) -> datetime | None:
     if before is not None:
         times.append(before.since if before.pods == len(sighting.workload) else now)
     times += [now if pod.deleting else pod.started_at or pod.created_at for pod in sighting.workload]
-    return max(times, default=None)
+    return _past(max(times, default=None), now)
 
 
 def _past(remembered: datetime | None, now: datetime) -> datetime | None:
