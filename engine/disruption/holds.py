@@ -8,7 +8,7 @@ machine that has to go: they leave at the period's end.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
 from engine.disruption.machine import Machine
 from engine.model.blocked_eviction import BlockedEviction
@@ -37,25 +37,30 @@ def kept_by(machine: Machine, blocked: Blocked = _NOTHING, *, has_to_go: bool) -
     if not machine.is_initialized:
         return machine.trouble or NotInitialized()
     if machine.is_marked:
-        return next(_holds(machine, _NOTHING), None)
+        return _hold(machine, _NOTHING)
     if machine.planned:
         return InUse(pods=machine.workload, planned=machine.planned)
     guarded = guard(machine)
     waits_for_end = has_to_go and machine.pool.termination_grace_period is not None
     if guarded is not None and not (waits_for_end and guarded.pod):
         return guarded
-    return next(_holds(machine, _NOTHING if waits_for_end else blocked), None)
+    return _hold(machine, _NOTHING if waits_for_end else blocked)
 
 
-def _holds(machine: Machine, blocked: Blocked) -> Iterator[PodHolds]:
-    for pod in sorted(machine.pods, key=lambda each: each.key):
-        if pod.deleting:
-            continue
-        if pod.owner is None:
-            yield PodHolds(str(pod.key), Hold.NOBODYS)
-        elif not is_drained(pod):
-            yield PodHolds(str(pod.key), Hold.BEARS_THE_MARK)
-        elif (found := blocked.get(pod.key)) is not None:
-            several = found.status is EvictionStatus.SEVERAL_BUDGETS
-            named = tuple(map(str, found.budgets))
-            yield PodHolds(str(pod.key), Hold.SEVERAL_BUDGETS if several else Hold.BUDGET, named)
+def _hold(machine: Machine, blocked: Blocked) -> PodHolds | None:
+    """The first pod, in pod order, that cannot be asked to leave."""
+    holding = [
+        pod
+        for pod in machine.pods
+        if not pod.deleting and (pod.owner is None or pod.key in blocked or not is_drained(pod))
+    ]
+    if not holding:
+        return None
+    pod = min(holding, key=lambda each: each.key)
+    if pod.owner is None:
+        return PodHolds(str(pod.key), Hold.NOBODYS)
+    if not is_drained(pod):
+        return PodHolds(str(pod.key), Hold.BEARS_THE_MARK)
+    several = blocked[pod.key].status is EvictionStatus.SEVERAL_BUDGETS
+    named = tuple(map(str, blocked[pod.key].budgets))
+    return PodHolds(str(pod.key), Hold.SEVERAL_BUDGETS if several else Hold.BUDGET, named)

@@ -56,10 +56,11 @@ class Replacing:
         self._idle = idle
         self._question, self._solve, self._up = question, solve, up
         self._before, self.answer = before, before
-        self._coming = {
-            each.pool.name: tuple(one.name for one in machines if one.pool.name == each.pool.name and one.is_coming)
-            for each in machines
-        }
+        self._spare = frozenset(each.name for each in machines if each.serves and not each.workload)
+        self._coming: dict[str, list[str]] = {}
+        for each in machines:
+            if each.is_coming:
+                self._coming.setdefault(each.pool.name, []).append(each.name)
         self._pools = {each.name: each.pool.name for each in machines}
         self._accepted: list[Candidate] = []
         self._short: set[str] = set()
@@ -131,7 +132,19 @@ class Replacing:
         for short in trial.base_shortfalls:
             if short.node_pool in pools and short.wanted - short.have > before.get(short.node_pool, 0):
                 return NoPlace("", (PoolRefusal(short.node_pool, short.refusal),))
-        return self._price_of(trial, batch)
+        return self._in_vain(trial, batch) or self._price_of(trial, batch)
+
+    def _in_vain(self, trial: Solution, batch: Sequence[Candidate]) -> NoPlace | None:
+        """A pod for which more would be bought although what was bought for it is up, and of no use: the next would be
+        none either, and the one after that."""
+        new = {pod for node in trial.new_nodes for pod in node.pods}
+        used = {each.claim for each in trial.placements}
+        for each in batch:
+            if self._spare.intersection(each.machine.successors).difference(used):
+                for pod in each.machine.displaced:
+                    if pod.key in new:
+                        return NoPlace(str(pod.key), ())
+        return None
 
     def _price_of(self, trial: Solution, batch: Sequence[Candidate]) -> StayReason | None:
         """What the price of other nodes has against machines that need not go. Such are asked about by themselves."""
@@ -185,7 +198,7 @@ class Replacing:
         awaits = {each.claim or "" for each in places if each.node not in self._up}
         buys = len(places) < len(wanted)
         if candidate.machine.name in self._short:
-            coming = self._coming.get(candidate.machine.pool.name, ())
+            coming = self._coming.get(candidate.machine.pool.name, [])
             own = set(coming).intersection(candidate.machine.successors)
             awaits |= own or set(coming)
             buys = buys or not awaits

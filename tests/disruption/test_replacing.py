@@ -7,6 +7,7 @@ from attrs import evolve
 from engine.model.money import UsdPerHour
 from engine.model.plan import LaunchReason
 from engine.model.policy import Budget
+from engine.model.quantity import Resources
 from engine.model.reason import DisruptionReason
 from engine.model.replacement import AwaitsReplacement
 from engine.model.upkeep import Upkeep
@@ -127,3 +128,15 @@ def test_a_launch_that_serves_waiting_pods_too_is_for_them_and_says_whom_it_repl
     assert told <= {LaunchReason.PENDING_PODS, LaunchReason.REPLACEMENT}
     assert [key.name for launch in plan.launches for key in launch.pods] == ["b"]
     assert [key.name for launch in plan.launches for key in launch.displaced] in ([], ["a"])
+
+
+def test_a_replacement_that_comes_smaller_than_promised_is_not_bought_again_and_again() -> None:
+    one = of(served("llm"), pool=steady(upkeep=ALL_AT_ONCE)).started()
+    old = {each.claim for each in one.running()}
+    one.new_image()
+    one.reports = lambda claim, node: (
+        node if claim.name in old else evolve(node, allocatable=Resources({**node.allocatable, "cpu": 10}))
+    )
+    launched = [len(one.turn().launches) for _ in range(8)]
+    assert sum(launched) == 1
+    assert one.evicted == []
