@@ -12,7 +12,7 @@ PYTHON ?= python3
 # A sandbox is not asked about: it costs nothing and touches nothing. Any other environment is.
 YES = $(if $(filter sandbox sandbox-%,$(ENV)),--yes)
 
-.PHONY: up test lint lock clean bench bench-packing bench-mix bench-growth bench-burst bench-policy bench-reaction bench-steady fuzz
+.PHONY: up test lint lock clean bench bench-packing bench-mix bench-growth bench-scattered bench-burst bench-policy bench-reaction bench-steady fuzz
 
 up: $(VENV)/.synced
 	$(VENV)/bin/nodewright up $(ENV) $(YES)
@@ -49,7 +49,7 @@ $(VENV)/.synced-dev: $(VENV)/bin/uv requirements-dev.lock pyproject.toml
 	@touch $(VENV)/.synced $@
 
 # What has a number to reach is measured, not tested. Run these on a quiet machine.
-bench: bench-packing bench-mix bench-growth bench-burst bench-policy bench-reaction bench-steady
+bench: bench-packing bench-mix bench-growth bench-scattered bench-burst bench-policy bench-reaction bench-steady
 
 bench-packing: $(VENV)/.synced
 	$(VENV)/bin/python tools/bench_packing.py $(PACKING_ARGS)
@@ -59,6 +59,9 @@ bench-mix: $(VENV)/.synced
 
 bench-growth: $(VENV)/.synced
 	$(VENV)/bin/python tools/bench_growth.py $(GROWTH_ARGS)
+
+bench-scattered: $(VENV)/.synced
+	$(VENV)/bin/python tools/bench_scattered.py $(SCATTERED_ARGS)
 
 bench-burst: $(VENV)/.synced
 	$(VENV)/bin/nodewright doctor --install --all
