@@ -10,6 +10,7 @@ from engine.decide.fleet import Sighting
 from engine.decide.pools import held
 from engine.disruption.drift import Drift
 from engine.disruption.machine import Machine
+from engine.disruption.moved import may_move_at
 from engine.model.plan import Placement
 from engine.model.policy import NodePool, Policy
 from engine.model.reason import DisruptionReason
@@ -84,6 +85,9 @@ def _machine(
         is_coming=brought.is_coming,
         initialized_at=brought.milestones.initialized_at,
         quiet_since=_quiet_since(brought, snapshot),
+        may_move_at=may_move_at(sighting.workload, snapshot.ledger.moved, pool.upkeep.node_life)
+        if snapshot.ledger.moved
+        else None,
         successors=successors,
         going_for=_going_for(sighting, snapshot),
         changes=drift.changes(claim, pool) if drift is not None else (),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 
 from attrs import evolve
 
@@ -11,10 +11,13 @@ from engine.decide.budgets_asked import counted_since, with_disruptions
 from engine.decide.fleet import Fleet
 from engine.disruption.empty import stands_empty
 from engine.disruption.machine import Machine
+from engine.disruption.moved import with_moved
 from engine.model.document import DesiredDocument
 from engine.model.ledger import Ledger, Milestones, PodsSeen
 from engine.model.outcome import ClaimOutcome
-from engine.model.plan import Removal
+from engine.model.plan import Removal, RemovalPhase
+from engine.model.pod import Pod
+from engine.model.reason import DisruptionReason
 from engine.model.snapshot import Snapshot
 
 _NOTHING_SEEN = Milestones()
@@ -54,6 +57,7 @@ def next_ledger(
         learned,
         empty_since=empty_since,
         drifted_since=drifted_since,
+        moved=with_moved(learned.moved, _moving(machines, removals), snapshot.taken_at),
         pods_seen=_pods_seen(machines, staying, snapshot),
         instance_ids={name: ids[name] for name in sorted(ids) if name in named},
         milestones={name: brought[name].milestones if name in brought else _NOTHING_SEEN for name in sorted(staying)},
@@ -62,6 +66,18 @@ def next_ledger(
         disruptions=with_disruptions(learned, removals, snapshot),
         counted_since=counted_since(snapshot),
     )
+
+
+def _moving(machines: Iterable[Machine], removals: Iterable[Removal]) -> Iterator[Pod]:
+    """The pods whose node is marked for money in this plan."""
+    marked = {
+        each.record.claim
+        for each in removals
+        if each.phase is RemovalPhase.MARK and each.record.reason is DisruptionReason.UNDERUTILIZED
+    }
+    for machine in machines:
+        if machine.name in marked and not machine.is_marked:
+            yield from (pod for pod in machine.pods if not pod.deleting)
 
 
 def _pods_seen(machines: Iterable[Machine], staying: Set[str], snapshot: Snapshot) -> Mapping[str, PodsSeen]:

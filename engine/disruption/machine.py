@@ -28,7 +28,8 @@ class Machine:
     keeps it from any removal by choice; ``trouble`` is told where it stays all the same.
 
     ``is_coming``: it never was up, and is still expected to be. ``quiet_since`` is
-    when a pod last came or left, None: never. ``successors`` are the claims that were launched to
+    when a pod last came or left, None: never; its pods may move for money from ``may_move_at``
+    on, None: at any time. ``successors`` are the claims that were launched to
     take its place. ``going_for`` is what it was marked for, None where that is not known or it is not marked.
     ``changes`` are in what ways it is other than what its pool would launch today, from ``template_today``, and
     ``drifted_since`` since when, None: not seen before.
@@ -49,6 +50,7 @@ class Machine:
     is_coming: bool = False
     initialized_at: datetime | None = None
     quiet_since: datetime | None = None
+    may_move_at: datetime | None = None
     successors: tuple[str, ...] = ()
     going_for: DisruptionReason | None = None
     changes: tuple[Change, ...] = ()

@@ -21,7 +21,7 @@ from engine.model.quantity import NODES, Resources
 from engine.model.reason import DisruptionReason
 from engine.model.refusal import LimitReached, PoolRefusal, ReservedExhausted
 from engine.model.replacement import DeleteFirst, NoPlace
-from engine.model.stay import SavesTooLittle, StayReason
+from engine.model.stay import KeepsHeadroom, SavesTooLittle, StayReason
 from engine.scheduling.problem import NodeOption, PoolState, Problem, Solution
 from engine.scheduling.terms import is_spare
 
@@ -150,6 +150,11 @@ class Replacing:
         """What the price of other nodes has against machines that need not go. Such are asked about by themselves."""
         if all(each.has_to_go for each in batch):
             return None
+        had = {each.pod for each in self._before.unplaced}
+        short = sum(is_spare(each.pod) and each.pod not in had for each in trial.unplaced)
+        if short and not any(each.has_to_go or each.machine.is_marked for each in batch):
+            # What limits leave no room for now would be launched anew once the machine is gone.
+            return KeepsHeadroom(devices=short)
         places = {each.pod: each for each in trial.placements}
         if any(each.returns for each in batch):
             return self._less_liked(trial, batch)

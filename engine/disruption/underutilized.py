@@ -23,7 +23,7 @@ from engine.model.pod import Pod
 from engine.model.policy import ConsolidationPolicy
 from engine.model.quantity import NODES, Resources
 from engine.model.reason import DisruptionReason
-from engine.model.replacement import NewlyUp, NotQuiet, Unbalanced
+from engine.model.replacement import MovedLately, NewlyUp, NotQuiet, Unbalanced
 from engine.model.stay import ConsolidationOff, RepaidTooLate, SavesTooLittle, StayReason
 from engine.scheduling.movable import SECONDS_OF_AN_HOUR, MovableNode, MoveCost
 from engine.scheduling.repacking import Move, Repacking
@@ -59,6 +59,8 @@ def kept_from_moving(machine: Machine, now: datetime, blocked: Blocked) -> StayR
         return kept
     if machine.initialized_at is not None and now < machine.initialized_at + machine.pool.upkeep.node_life:
         return NewlyUp(since=machine.initialized_at, until=machine.initialized_at + machine.pool.upkeep.node_life)
+    if machine.may_move_at is not None and now < machine.may_move_at:
+        return MovedLately(until=machine.may_move_at)
     since = machine.quiet_since
     if since is not None and now < since + disruption.consolidate_after:
         return NotQuiet(since=since, until=since + disruption.consolidate_after)

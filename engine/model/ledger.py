@@ -92,6 +92,15 @@ class PodsSeen:
 
 
 @frozen
+class Moved:
+    """A controller's pods moved for money, last ``at`` then; ``times`` in a row it were pods that came since the time
+    before, so that nobody knows what moving them was good for."""
+
+    at: datetime
+    times: int
+
+
+@frozen
 class Disruption:
     """A removal by choice: ``begun_at`` its mark, ``acted_at`` the last pass that did anything for it."""
 
@@ -108,7 +117,8 @@ class Ledger:
     ``unavailable_groups`` are offerings that one refusal bars together, by the name of what they share: a quota, the
     subnets of a node class in a zone, a capacity type.
 
-    ``pods_seen`` and ``drifted_since`` by claim name. ``milestones`` by claim name. ``planned`` are the claims that
+    ``moved`` by ``NAMESPACE/KIND/NAME`` of a controller. ``pods_seen`` and
+    ``drifted_since`` by claim name. ``milestones`` by claim name. ``planned`` are the claims that
     waiting pods were planned for, by ``NAMESPACE/NAME``: kept until the pod is bound, so that a binding that differs
     can be told. ``bring_ups`` by pool name: those whose
     last machine failed to come up. ``label_doubts`` are labels that were foretold of nodes and did not come, as ``POOL
@@ -137,6 +147,7 @@ class Ledger:
     counted_since: datetime | None = None
     label_doubts: Mapping[str, datetime] = field(factory=dict)
     unavailable_groups: Mapping[str, Unavailable] = field(factory=dict)
+    moved: Mapping[str, Moved] = field(factory=dict)
     pods_seen: Mapping[str, PodsSeen] = field(factory=dict)
     drifted_since: Mapping[str, datetime] = field(factory=dict)
     interruptions: Mapping[str, Interruption] = field(factory=dict)

@@ -82,6 +82,14 @@ class NewlyUp:
 
 
 @frozen
+class MovedLately:
+    """Pods on the node moved for money a while ago, and do so again from ``until`` on."""
+
+    code: ClassVar[str] = "moved-lately"
+    until: datetime
+
+
+@frozen
 class Unbalanced:
     """The pool's consolidation is Balanced: ``saved_percent`` of its cost would be saved for ``disturbed_percent`` of
     what it takes to move all of its pods, and that is less than half."""

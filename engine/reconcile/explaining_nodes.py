@@ -17,7 +17,16 @@ from engine.model.duration import format_duration
 from engine.model.plan import Kept, Removal, RemovalPhase
 from engine.model.reason import VOLUNTARY_REASONS, DisruptionReason
 from engine.model.refusal import GuardrailBlocks
-from engine.model.replacement import AwaitsReplacement, NewlyUp, NoPlace, NotQuiet, PodHolds, RolloutWaits, Unbalanced
+from engine.model.replacement import (
+    AwaitsReplacement,
+    MovedLately,
+    NewlyUp,
+    NoPlace,
+    NotQuiet,
+    PodHolds,
+    RolloutWaits,
+    Unbalanced,
+)
 from engine.model.stay import (
     BaseCapacity,
     BelowConsolidateAfter,
@@ -157,7 +166,7 @@ def _to_change_elsewhere(reason: StayReason) -> str:
             return f"Pod {pod} would have to be free to leave."
         case RolloutWaits(canaries=canaries):
             return f"{counted(canaries, 'node')} of the new kind would have to be up for its pool's rollout-soak."
-        case NotQuiet(until=until) | NewlyUp(until=until):
+        case NotQuiet(until=until) | NewlyUp(until=until) | MovedLately(until=until):
             return f"Nothing: it may go from {until:%H:%M} UTC on."
         case SavesTooLittle() | RepaidTooLate() | TooYoung() | NoOtherPlace() | Unbalanced():
             return "Its pods would have to cost less elsewhere, or its pool to ask less of a move."

@@ -12,6 +12,7 @@ from engine.model.refusal import PoolRefusal
 from engine.model.replacement import (
     AwaitsReplacement,
     Hold,
+    MovedLately,
     NewlyUp,
     NoPlace,
     NotQuiet,
@@ -23,7 +24,7 @@ from engine.model.stay import NoOtherPlace, NotWorthVacating, RepaidTooLate, Sav
 
 Told = Callable[[PoolRefusal], str]
 Waits = AwaitsReplacement | NoPlace | PodHolds | RolloutWaits
-NotForMoney = NotWorthVacating | NotQuiet | NewlyUp | Unbalanced
+NotForMoney = NotWorthVacating | NotQuiet | NewlyUp | MovedLately | Unbalanced
 _NAMED = 2
 
 
@@ -56,6 +57,8 @@ def not_worth_words(reason: NotForMoney, now: datetime) -> str:
             return f"moving its pods costs {price}, which {saving} repays in {_seconds(repaid)}, not {_seconds(within)}"
         case NotQuiet(since=since, until=until):
             return f"a pod came or left {format_duration(now - since)} ago, may go in {format_duration(until - now)}"
+        case MovedLately(until=until):
+            return f"its pods moved for money lately, may do so again in {format_duration(until - now)}"
         case NewlyUp(since=since, until=until):
             return f"up for {format_duration(now - since)}, may go for money in {format_duration(until - now)}"
         case Unbalanced(saved_percent=saved, disturbed_percent=disturbed):

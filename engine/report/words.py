@@ -43,7 +43,16 @@ from engine.model.refusal import (
     TooFewValues,
     UnsupportedConstraint,
 )
-from engine.model.replacement import AwaitsReplacement, NewlyUp, NoPlace, NotQuiet, PodHolds, RolloutWaits, Unbalanced
+from engine.model.replacement import (
+    AwaitsReplacement,
+    MovedLately,
+    NewlyUp,
+    NoPlace,
+    NotQuiet,
+    PodHolds,
+    RolloutWaits,
+    Unbalanced,
+)
 from engine.model.rule import LimitedResource
 from engine.model.spare_refusal import GpuWaste, WaitsForSpareCapacity
 from engine.model.stay import (
@@ -211,7 +220,7 @@ def stay_words(reason: StayReason, now: datetime) -> str:
     """Why a machine stays."""
     if isinstance(reason, AwaitsReplacement | NoPlace | PodHolds | RolloutWaits):
         return waits_words(reason, now, lambda refused: refusal_words(refused.refusal, now))
-    if isinstance(reason, NotWorthVacating | NotQuiet | NewlyUp | Unbalanced):
+    if isinstance(reason, NotWorthVacating | NotQuiet | NewlyUp | MovedLately | Unbalanced):
         return not_worth_words(reason, now)
     return _kept_words(reason, now)
 

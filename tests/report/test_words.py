@@ -49,6 +49,7 @@ from engine.model.refusal import (
 from engine.model.replacement import (
     AwaitsReplacement,
     Hold,
+    MovedLately,
     NewlyUp,
     NoPlace,
     NotQuiet,
@@ -386,6 +387,7 @@ STAYS: list[tuple[StayReason, str]] = [
         NotQuiet(NOON - timedelta(minutes=2), NOON + timedelta(minutes=3)),
         "a pod came or left 2m ago, may go in 3m",
     ),
+    (MovedLately(NOON + timedelta(minutes=40)), "its pods moved for money lately, may do so again in 40m"),
     (NewlyUp(NOON - timedelta(minutes=2), NOON + timedelta(minutes=3)), "up for 2m, may go for money in 3m"),
     (
         Unbalanced(10, 40),
