@@ -42,6 +42,9 @@ class Idling:
             is_counting = isinstance(reason, BelowConsolidateAfter | NotInitialized)
             is_counting = is_counting or (isinstance(reason, InUse) and not reason.planned)
             is_kept_for_nobody = isinstance(reason, InUse) and stood > after + _MOST_PLANNED
+            if not (is_counting or isinstance(reason, InUse)):
+                # Something else keeps it, which other rules look at; its time begins anew once that is over.
+                self._since[name] = self._world.now
             if name not in self._told and ((is_counting and stood > after + _SLACK) or is_kept_for_nobody):
                 self._told.add(name)
                 yield f"{name} has stood idle for {stood}, its pool lets it for {after}, and it stays for {reason}"
