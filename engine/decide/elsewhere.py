@@ -15,7 +15,7 @@ from engine.decide.launches import Replaced
 from engine.decide.question import Seen, problem_of
 from engine.decide.remembered import remembered
 from engine.decide.requirement_rules import RequirementRules
-from engine.disruption.candidates import Candidate
+from engine.disruption.candidate import Candidate
 from engine.disruption.machine import Machine
 from engine.disruption.replacing import Question, Replacing, pools_of, without
 from engine.disruption.underutilized import movable_node

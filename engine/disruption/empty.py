@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from engine.disruption.candidates import Candidate
+from engine.disruption.candidate import Candidate
 from engine.disruption.holds import Blocked, guard, kept_by
 from engine.disruption.machine import Machine
 from engine.model.duration import format_duration

@@ -7,7 +7,7 @@ from datetime import datetime
 
 from attrs import evolve, frozen
 
-from engine.disruption.candidates import Candidate
+from engine.disruption.candidate import Candidate
 from engine.disruption.drifted import Rollouts, drifted
 from engine.disruption.empty import empty
 from engine.disruption.expired import expired
@@ -38,6 +38,9 @@ class Reasons:
         free = tuple(each for each in self.candidates if each.reason is DisruptionReason.EMPTY)
         held = {each.machine.name for each in self.candidates} - {each.machine.name for each in free}
         return evolve(self, candidates=free, stays={**self.stays, **dict.fromkeys(sorted(held), why)})
+
+
+_NOTHING: Blocked = {}
 
 
 def _nothing_moves(machines: Sequence[Machine], cost: MoveCost, closed: Set[str]) -> Repacking:
@@ -130,5 +133,12 @@ def _begun(machine: Machine, reason: DisruptionReason, now: datetime) -> Candida
     kept = kept_by(machine, has_to_go=True)
     if kept is not None:
         return kept
+    told = {
+        DisruptionReason.DRIFTED: drifted(machine, now, _NOTHING),
+        DisruptionReason.EXPIRED: expired(machine, now, _NOTHING),
+    }.get(reason)
+    if isinstance(told, Candidate):
+        return told
     since = machine.node.marked_at if machine.node is not None else None
-    return Candidate(machine, reason, f"{machine.pool.name}: marked before", since=since or now)
+    what = "its pods moved for money" if reason is DisruptionReason.UNDERUTILIZED else "marked before"
+    return Candidate(machine, reason, f"{machine.pool.name}: {what}", since=since or now)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence, Set
 
 from attrs import evolve, frozen
 
-from engine.disruption.candidates import Candidate
+from engine.disruption.candidate import Candidate
 from engine.disruption.machine import Machine
 from engine.disruption.relocation import Relocation
 from engine.model.money import FREE, UsdPerHour, total

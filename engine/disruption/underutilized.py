@@ -14,7 +14,7 @@ from fractions import Fraction
 
 from attrs import field, frozen
 
-from engine.disruption.candidates import Candidate
+from engine.disruption.candidate import Candidate
 from engine.disruption.holds import Blocked, kept_by
 from engine.disruption.machine import Machine
 from engine.model import labels as keys

@@ -7,7 +7,8 @@ from datetime import datetime, timedelta
 
 from engine.disruption.budget_rules import BudgetRules, Gone
 from engine.disruption.budgets import PoolStanding
-from engine.disruption.candidates import Candidate, Choice, choose
+from engine.disruption.candidate import Candidate
+from engine.disruption.candidates import Choice, choose
 from engine.disruption.machine import Machine
 from engine.model.ledger import Disruption
 from engine.model.pod import Pod
