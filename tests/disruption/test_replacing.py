@@ -9,7 +9,7 @@ from engine.model.plan import LaunchReason
 from engine.model.policy import Budget
 from engine.model.quantity import Resources
 from engine.model.reason import DisruptionReason
-from engine.model.replacement import AwaitsReplacement
+from engine.model.replacement import AwaitsReplacement, RolloutWaits
 from engine.model.upkeep import Upkeep
 from tests.builders import minutes
 from tests.disruption.going_world import bought, kept, marks, of, releases, served, steady
@@ -140,3 +140,32 @@ def test_a_replacement_that_comes_smaller_than_promised_is_not_bought_again_and_
     launched = [len(one.turn().launches) for _ in range(8)]
     assert sum(launched) == 1
     assert one.evicted == []
+
+
+def test_a_change_is_tried_on_one_node_and_the_rest_follows_once_it_has_stood_for_a_while() -> None:
+    one = of(*(served(f"llm-{number}") for number in range(4)), pool=steady(upkeep=Upkeep(soak=minutes(30)))).started()
+    old = {each.claim for each in one.running()}
+    one.new_image()
+    plan = one.turn(minutes(5))
+    assert len(plan.launches) == 1
+    assert {type(each.reason) for each in plan.kept} == {AwaitsReplacement, RolloutWaits}
+    for _ in range(5):
+        plan = one.turn(minutes(5))
+        assert plan.launches == ()
+    assert len(kept(plan, RolloutWaits)) == 3
+    for _ in range(30):
+        one.turn(minutes(5))
+    assert not old & {each.claim for each in one.running()}
+    assert one.homeless == []
+
+
+def test_a_change_whose_first_node_does_not_come_up_stops_there_and_says_so() -> None:
+    one = of(*(served(f"llm-{number}") for number in range(4)), pool=steady()).started()
+    old = {each.claim for each in one.running()}
+    one.new_image()
+    one.registers = lambda claim: claim.name in old
+    for _ in range(12):
+        plan = one.turn(minutes(10))
+    assert old <= {each.claim for each in one.running()}
+    assert one.evicted == []
+    assert len(kept(plan, RolloutWaits)) == 3
