@@ -154,6 +154,9 @@ class _Walk:
         """Whether anything has to be there in the machine's stead before it goes."""
         if candidate.phase is RemovalPhase.RELEASE:
             return False
+        if candidate.has_to_go and not candidate.machine.is_marked:
+            # Asked about even without pods: whoever moves in this pass must not move to it.
+            return True
         return bool(candidate.machine.displaced) or book.is_short(candidate)
 
     def _marks_now(self, candidate: Candidate) -> bool:

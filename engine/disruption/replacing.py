@@ -84,7 +84,12 @@ class Replacing:
         """What becomes of these, and of all that were asked about before, by claim. Those of ``short`` are base
         capacity of their pools."""
         self._short |= short
-        first = [each for each in candidates if each.has_to_go and each.machine.pool.upkeep.surge == 0]
+        first = [
+            each
+            for each in candidates
+            if each.has_to_go and each.machine.pool.upkeep.surge == 0
+            if each.machine.displaced or each.machine.name in self._short
+        ]
         self._others |= {each.machine.name: Relocation(delete_first=DeleteFirst()) for each in first}
         rest = [each for each in candidates if each.machine.name not in self._others]
         for batch in _batches(rest):

@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from engine.decide import decide
 from engine.model import labels as keys
 from engine.model.plan import Plan
-from engine.model.pod import PodKey
 from engine.model.policy import Budget, ConsolidationPolicy, Disruption, NodePool
 from engine.model.quantity import NODES
 from engine.model.replacement import AwaitsReplacement
@@ -78,6 +77,20 @@ def check_budget(one: GoingWorld, plan: Plan) -> None:
         assert len(marked | newly | awaiting) <= allowed(pool, len(one.nodes))
 
 
+def check_places(one: GoingWorld, plan: Plan) -> None:
+    """Whoever is asked to leave has room on a node that is up and stays, all of them together."""
+    going = {mark.record.node for mark in marks(plan)}
+    room = {name: one.room(node) for name, node in one.nodes.items() if not node.is_marked and name not in going}
+    for mark in marks(plan):
+        if mark.delete_first is not None:
+            continue
+        assert set(mark.pods) <= {place.pod for place in mark.places}
+        for place in mark.places:
+            assert place.node in room, "it is no place, or one that goes as well"
+            room[place.node] -= one.pods[place.pod].placing.requests
+            assert all(amount >= 0 for amount in room[place.node].values())
+
+
 def check_limit(one: GoingWorld) -> None:
     [pool] = one.policy.node_pools
     if NODES in pool.limits:
@@ -87,15 +100,11 @@ def check_limit(one: GoingWorld) -> None:
 @SMALL
 @given(worlds())
 def test_budgets_and_limits_hold_nobody_is_without_a_place_and_it_comes_to_rest(one: GoingWorld) -> None:
-    first: set[PodKey] = set()
-    before = 0
     for _ in range(60):
         plan = one.decide()
         check_budget(one, plan)
-        first |= {pod for mark in marks(plan) if mark.delete_first is not None for pod in mark.pods}
+        check_places(one, plan)
         one.apply(plan)
-        assert set(one.homeless[before:]) <= first, "a pod was asked to leave and had nowhere to go"
-        before = len(one.homeless)
         check_limit(one)
         one.settle()
         one.now += minutes(10)
