@@ -16,6 +16,8 @@ from engine.scheduling.solve import solve
 
 # So often the scheduler is asked about fewer and fewer nodes; then none goes.
 _QUESTIONS = 8
+# Of packing, in one answer: what is asked for was found by packing already.
+_STEPS = 2_000_000
 
 
 @frozen(eq=False)
@@ -42,7 +44,7 @@ def confirmed(
     for _ in range(_QUESTIONS):
         if not going:
             break
-        answer = solve(estate.without(going, expected))
+        answer = solve(estate.without(going, expected), _STEPS)
         after = estate.after(going, answer)
         found = _homeless(going, answer) or _below_base(going, answer, after, estate, cost)
         if not found:

@@ -13,7 +13,6 @@ from engine.model.quantity import Resources
 from engine.scheduling.groups import PodClass
 from engine.scheduling.kinds import Kind, Make, Offer, Pin, Rung
 from engine.scheduling.limits import UNLIMITED, LimitRow
-from engine.scheduling.packing.pack import pack
 from engine.scheduling.packing.problem import NodeKind, PackClass, Packing, PackingProblem
 from engine.scheduling.problem import NodeOption
 from engine.scheduling.steps import Steps
@@ -76,12 +75,11 @@ class FilledNode:
 
 @frozen(eq=False)
 class Packed:
-    """``lower_bound_micros`` is proven for the pods that the nodes hold; ``steps`` is how many were used."""
+    """``lower_bound_micros`` is proven for the pods that the nodes hold."""
 
     nodes: tuple[PackedNode, ...]
     filled: tuple[FilledNode, ...]
     lower_bound_micros: int
-    steps: int
 
 
 def packed_within(
@@ -99,9 +97,7 @@ def packed_within(
     question = Question(wishes, rooms, standing)
 
     def within(asked: Sequence[LimitRow]) -> Packed:
-        answer = question.answered(asked, steps.for_a_question)
-        steps.use(answer.steps)
-        return answer
+        return question.answered(asked, steps)
 
     asked: tuple[LimitRow, ...] = ()
     for _ in range(_QUESTIONS):
@@ -170,11 +166,11 @@ class Question:
         self._lay_out()
         self._classes = tuple(self._pack_classes())
 
-    def answered(self, rows: Sequence[LimitRow], steps: int) -> Packed:
-        """The cheapest nodes that are found in so many steps, within the rows; as few pods as is found are left out."""
-        answer = pack(self._problem(rows), steps)
+    def answered(self, rows: Sequence[LimitRow], steps: Steps) -> Packed:
+        """The cheapest nodes that are found in those steps, within the rows; as few pods as is found are left out."""
+        answer = steps.pack(self._problem(rows))
         nodes, filled = self._nodes(answer)
-        return Packed(nodes, filled, max(0, answer.lower_bound_micros - self._most_added_micros), answer.steps)
+        return Packed(nodes, filled, max(0, answer.lower_bound_micros - self._most_added_micros))
 
     def _lay_out(self) -> None:
         """Each make of node once, or once for each set of options that the same wishes may have."""

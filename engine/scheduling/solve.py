@@ -26,7 +26,7 @@ from engine.scheduling.problem import ExistingNode, Problem, Reservation, Soluti
 from engine.scheduling.proof import packing_bound
 from engine.scheduling.refusals import base_refusal, refusals
 from engine.scheduling.requirements import canonical_labels
-from engine.scheduling.steps import Steps
+from engine.scheduling.steps import MOST_STEPS, Steps
 from engine.scheduling.tie_refusals import TieRefusals
 from engine.scheduling.tied import Load, kept_by_ties
 from engine.scheduling.topology.neighbourhood import Neighbourhood, couplings
@@ -40,7 +40,7 @@ _Way = Callable[[Draft, Sequence[PodClass]], Draft]
 _FEW_CLASSES, _FEW_NODES, _FEW_PODS = 60, 60, 2_000
 
 
-def solve(problem: Problem) -> Solution:
+def solve(problem: Problem, most_steps: int = MOST_STEPS) -> Solution:
     """Places every pending pod, or says why not; keeps pools' base capacity.
 
     Pods that are expected on a node already stay there. Others fill what is there, and new nodes are bought for the
@@ -63,7 +63,7 @@ def solve(problem: Problem) -> Solution:
         if offered.topology is not None and pod_class.coupling is not None:
             offered.topology.offer(pod_class.coupling, market.labels(pod_class))
 
-    steps = Steps()
+    steps = Steps(most_steps)
 
     def best(reservations: Iterable[Reservation], world: World) -> Draft:
         start = world.copy()

@@ -2,21 +2,35 @@
 
 from __future__ import annotations
 
-from attrs import define
+from functools import lru_cache
 
-from engine.scheduling.packing.pack import DEFAULT_STEPS
+from attrs import define, field
+
+from engine.scheduling.packing.pack import DEFAULT_STEPS, pack
+from engine.scheduling.packing.problem import Packing, PackingProblem
+
+# Of one decision, unless whoever asks has less time.
+MOST_STEPS = 2 * DEFAULT_STEPS
+# Answers are kept for the next decisions, where pods may still wait for the same: so many, of questions no larger.
+_KEPT, _FEW_CLASSES = 256, 200
 
 
 @define
 class Steps:
     """Each question of packing may use half of what is left, so that those that come later are asked, too."""
 
-    left: int = 2 * DEFAULT_STEPS
+    left: int = MOST_STEPS
+    _known: dict[PackingProblem, Packing] = field(factory=dict)
 
-    @property
-    def for_a_question(self) -> int:
-        return self.left // 2
+    def pack(self, problem: PackingProblem) -> Packing:
+        """The answer. Several drafts of a decision ask the same: the first answer is that of all."""
+        if problem not in self._known:
+            ask = _packed if len(problem.classes) <= _FEW_CLASSES else pack
+            self._known[problem] = ask(problem, self.left // 2)
+            self.left = max(0, self.left - self._known[problem].steps)
+        return self._known[problem]
 
-    def use(self, steps: int) -> None:
-        """So many are gone."""
-        self.left = max(0, self.left - steps)
+
+@lru_cache(maxsize=_KEPT)
+def _packed(problem: PackingProblem, steps: int) -> Packing:
+    return pack(problem, steps)

@@ -57,7 +57,7 @@ def purchases(
             yield Violation("pool", claim.name, f"{claim.node_pool} is no pool, or has no node class")
             continue
         yield from _may_launch(claim, pool, snapshot)
-        yield from _is_permitted(claim, pool, kind, launch.reason.value == "BaseCapacity")
+        yield from _is_permitted(claim, pool, kind, launch.reason.value in ("BaseCapacity", "Replacement"))
         yield from _is_labelled(claim, pool, kind, catalog)
         yield from _has_its_shape(claim, kind, node_class, environment)
         yield from _has_its_price(claim, offering, node_class, catalog)

@@ -37,7 +37,10 @@ def shown_values(
             continue
         if not any(each.min_values for each in pool.requirements):
             continue
-        there = [pods[key] for key in launch.pods if key in pods]
+        there = [pods[key] for key in (*launch.pods, *launch.displaced) if key in pods]
+        if launch.reason.value == "Replacement" and not there:
+            # In place of base capacity, and as much for nobody.
+            continue
         choices = list(_choices(launch, there, pool, node_class, snapshot, environment, catalog, barred))
         for each in pool.requirements:
             values = {value_of(labels, each.key) for labels in choices} - {None}

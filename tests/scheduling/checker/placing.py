@@ -10,6 +10,7 @@ from engine.model.plan import Plan
 from engine.model.pod import Pod, PodKey
 from engine.model.policy import Policy
 from engine.model.quantity import ACCELERATORS
+from engine.model.replacement import AwaitsReplacement
 from engine.model.snapshot import Snapshot
 from tests.scheduling.checker.amounts import daemons_to_come, overdrawn
 from tests.scheduling.checker.machines import Machine, machines
@@ -82,9 +83,13 @@ def _on_launches(
     snapshot: Snapshot, plan: Plan, policy: Policy, catalog: Catalog, pods: Mapping[PodKey, Pod]
 ) -> Iterator[Violation]:
     kinds = {kind.name: kind for kind in catalog.instance_types}
+    replacing = {
+        name for kept in plan.kept if isinstance(kept.reason, AwaitsReplacement) for name in kept.reason.claims
+    }
     for launch in plan.launches:
         claim = launch.claim
-        there = [pods[key] for key in launch.pods if key in pods]
+        # Pods that run elsewhere, and move here once it is up, need room here as much.
+        there = [pods[key] for key in (*launch.pods, *launch.displaced) if key in pods]
         for pod in there:
             yield from accepts(pod, claim.labels, claim.taints)
         daemons = daemons_to_come(snapshot.daemon_sets, claim.labels, claim.taints, ())
@@ -92,9 +97,9 @@ def _on_launches(
             yield Violation("room", claim.name, what)
         pool = policy.node_pool(claim.node_pool)
         is_base = launch.reason.value in ("BaseCapacity", "Headroom")
-        if not there and not is_base:
+        if not there and not (is_base or launch.claim.name in replacing):
             yield Violation("for-somebody", claim.name, "is launched for no pod, base capacity or headroom")
-        if pool is None or is_base or pool.open_to_all_pods:
+        if pool is None or is_base or pool.open_to_all_pods or (not there and claim.name in replacing):
             continue
         if _is_wasted(kinds.get(claim.inputs.instance_type), there):
             yield Violation("accelerated", claim.name, "is accelerated, and none of its pods asks for that")
