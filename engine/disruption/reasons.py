@@ -94,7 +94,9 @@ def reasons(
     ]
     candidates += [each for each in moving.candidates if each.machine.name not in waiting]
     going = {each.machine.name for each in candidates}
-    kept = {name: each for name, each in {**stays, **waiting}.items() if name not in going}
+    # What is wrong with a machine is told before what keeps a sound one.
+    troubles = {each.name: each.trouble for each in every if each.trouble is not None and each.held is None}
+    kept = {name: each for name, each in {**stays, **waiting, **troubles}.items() if name not in going}
     return Reasons(tuple(candidates), kept, closed.union(each.name for each in idle))
 
 

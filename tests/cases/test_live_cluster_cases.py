@@ -12,7 +12,8 @@ from engine.model.policy import Disruption
 from engine.model.quantity import NVIDIA_GPU, Resources
 from engine.model.reason import DisruptionReason
 from engine.model.refusal import BringUpsFailed
-from engine.model.stay import Degraded, InUse, NotInitialized, Overdue
+from engine.model.replacement import Hold, PodHolds
+from engine.model.stay import Degraded, NotInitialized, Overdue
 from tests.builders import NOON, minutes, node_pool, pod, requirement, taint
 from tests.decide.world import World, policy
 
@@ -238,4 +239,4 @@ def test_a_launch_that_never_shows_counts_as_in_flight_to_its_deadline_and_again
     held = world.turn()
     assert held.launches == ()
     assert held.limits[0].used == 2
-    assert InUse(pods=1, planned=0) in [each.reason for each in held.kept]
+    assert PodHolds("default/llm", Hold.NOBODYS) in [each.reason for each in held.kept], "it would not come back"
