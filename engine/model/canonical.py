@@ -35,7 +35,10 @@ def _timestamp(moment: datetime) -> str:
 
 
 def _moment(text: str) -> datetime:
-    return datetime.fromisoformat(text.replace("Z", "+00:00"))
+    moment = datetime.fromisoformat(text.replace("Z", "+00:00"))
+    if moment.tzinfo is None:
+        raise ValueError(f"{text!r} says no time zone")
+    return moment
 
 
 def _dollars(price: UsdPerHour) -> str:
@@ -44,6 +47,13 @@ def _dollars(price: UsdPerHour) -> str:
 
 def _price(text: str) -> UsdPerHour:
     return UsdPerHour(int(Decimal(text) * 1_000_000))
+
+
+def _amounts(amounts: dict[str, int]) -> Resources:
+    for resource, amount in amounts.items():
+        if type(amount) is not int:
+            raise TypeError(f"{amount!r} is no amount of {resource} in base units, a whole number")
+    return Resources(amounts)
 
 
 def _parameter(value: object) -> ParameterValue:
@@ -66,7 +76,7 @@ def _converter() -> Converter:
         (timedelta, lambda span: span.total_seconds(), lambda seconds, _: timedelta(seconds=seconds)),
         (Decimal, str, lambda text, _: Decimal(text)),
         (UsdPerHour, _dollars, lambda text, _: _price(text)),
-        (Resources, dict, lambda amounts, _: Resources(amounts)),
+        (Resources, dict, lambda amounts, _: _amounts(amounts)),
     ]
     # JSON keeps the four apart by itself.
     converter.register_structure_hook(ParameterValue, lambda value, _: _parameter(value))

@@ -11,8 +11,9 @@ from engine.model.document import DesiredDocument, Foundation
 from engine.model.environment import NetworkMode
 from engine.model.money import UsdPerHour
 from engine.model.plan import Unplaced
-from engine.model.pod import PodKey
+from engine.model.pod import Placing, PodKey
 from engine.model.policy import Policy
+from engine.model.quantity import Resources
 from engine.model.refusal import GpuPoolClosed, LimitReached, LostOffering, OfferingsUnavailable, PoolRefusal
 from engine.model.snapshot import Snapshot
 from tests.policy.rules.rule_texts import RULES, load_rules
@@ -100,3 +101,18 @@ def test_half_a_surrogate_pair_in_a_name_is_stored_and_read_back() -> None:
     odd = Unplaced(PodKey("default", "llm-\ud800"), ())
     assert from_json(Unplaced, canonical_json(odd)) == odd
     assert digest(odd) != digest(Unplaced(PodKey("default", "llm-?"), ()))
+
+
+@pytest.mark.parametrize("amount", [b"{}", b'"8"', b"1.5", b"true", b"null"])
+def test_an_amount_that_is_no_whole_number_is_refused_by_name(amount: bytes) -> None:
+    stored = canonical_json(Placing(Resources({"cpu": 1500}))).replace(b"1500", amount)
+
+    with pytest.raises(UnreadableValue, match="is no amount of cpu in base units, a whole number"):
+        from_json(Placing, stored)
+
+
+def test_a_time_without_a_zone_is_refused_as_nobody_can_tell_when_it_is() -> None:
+    stored = canonical_json(Snapshot("prod", datetime(2026, 11, 30, tzinfo=UTC))).replace(b"00:00:00Z", b"00:00:00")
+
+    with pytest.raises(UnreadableValue, match="'2026-11-30T00:00:00' says no time zone"):
+        from_json(Snapshot, stored)
