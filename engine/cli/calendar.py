@@ -11,6 +11,8 @@ from engine.cli.terminal import Output, OutputOption, out, told_of_faults
 from engine.model.fault import Fault
 
 _LONGEST_DAYS = 60
+# What is counted from a moment stays among the dates that there are.
+_FIRST_YEAR, _LAST_YEAR = 2000, 2999
 
 
 def calendar(
@@ -53,9 +55,11 @@ def moment_of(text: str) -> datetime:
     """A time that a person wrote, in UTC unless it says otherwise; this minute where it is empty. Raises Fault."""
     if not text:
         return datetime.now(UTC).replace(second=0, microsecond=0)
+    hint = "write it as 2026-12-01T09:00, or 2026-12-01T09:00+01:00"
     try:
         moment = datetime.fromisoformat(text)
     except ValueError:
-        hint = "write it as 2026-12-01T09:00, or 2026-12-01T09:00+01:00"
         raise Fault(f"--at: {text[:60]!r} is no time", hint) from None
+    if not _FIRST_YEAR <= moment.year <= _LAST_YEAR:
+        raise Fault(f"--at: the year of {text[:60]!r} is not in {_FIRST_YEAR} to {_LAST_YEAR}", hint)
     return (moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)).astimezone(UTC)

@@ -73,6 +73,7 @@ def simulate(
             every=timedelta(seconds=every),
             at=moment_of(at) if at else None,
         )
+        _check_report(report)
         with _progress() as progress:
             done = played(find_workspace(context.obj), wanted, progress)
         from engine.report.simulation_report import render_simulation, simulation_json, simulation_markdown
@@ -101,6 +102,14 @@ def _progress() -> Iterator[Callable[[float, str], None]]:
     with Progress(*columns, console=err(), transient=True) as bar:
         task = bar.add_task("simulating", total=1.0)
         yield lambda share, name: bar.update(task, completed=share, description=name)
+
+
+def _check_report(file: Path | None) -> None:
+    """Raises Fault where no picture could stand beside the page. It is told before anything is played."""
+    from engine.model.fault import Fault
+
+    if file is not None and (not file.name or file.suffix == ".svg"):
+        raise Fault(f"--report: {file} is no name for a page of Markdown", "name another file, such as report.md")
 
 
 def _write(file: Path, runs: tuple[Run, ...], notes: tuple[str, ...]) -> None:

@@ -101,6 +101,8 @@ def test_markdown_is_for_a_pull_request(project: Path) -> None:
         (("nowhere",), "there is no environment 'nowhere'"),
         (("one", "--pool", "gpu-elastc"), "there is no node pool gpu-elastc"),
         (("one", "--at", "tomorrow"), "'tomorrow' is no time"),
+        (("one", "--at", "9999-12-31T23:59"), "the year of '9999-12-31T23:59' is not in 2000 to 2999"),
+        (("one", "--at", "0001-01-01T00:00+14:00"), "the year of '0001-01-01T00:00+14:00' is not in 2000 to 2999"),
     ],
 )
 def test_what_is_not_there_is_told(project: Path, arguments: tuple[str, ...], words: str) -> None:

@@ -77,6 +77,8 @@ def test_the_screen_says_why_pods_got_nothing(project: Path) -> None:
         (("--trace", "{}/day.csv", "--policies", "{}/broken"), "nodeClasRef"),
         (("--snapshot", "{}/day.csv"), "is no snapshot"),
         (("--trace", "{}/day.csv", "--days", "0.01", "--report", "{}/no/where.md"), "cannot be written"),
+        (("--trace", "{}/day.csv", "--report", "/"), "--report: / is no name for a page of Markdown"),
+        (("--trace", "{}/day.csv", "--report", "page.svg"), "--report: page.svg is no name for a page"),
     ],
 )
 def test_what_a_person_got_wrong_is_told(project: Path, arguments: tuple[str, ...], words: str) -> None:
