@@ -22,7 +22,7 @@ _UNCORDONED = {"unschedulable": None}
 
 
 class Registrar(Protocol):
-    """Both say whether the node still exists, and may be repeated. Raises a Fault when the cluster does not answer."""
+    """Each says whether the node still exists, and may be repeated. Raises a Fault when the cluster does not answer."""
 
     def register(self, node_name: str, labels: Mapping[str, str], taints: Sequence[Taint], *, hold: bool) -> bool:
         """Add what is lacking of labels and taints, and take the unregistered taint away; ``hold`` cordons."""
@@ -32,6 +32,9 @@ class Registrar(Protocol):
 
     def label(self, node_name: str, labels: Mapping[str, str]) -> bool:
         """Add labels to a node that is registered."""
+
+    def annotate(self, node_name: str, annotations: Mapping[str, str | None]) -> bool:
+        """Add annotations to a node, and take away those that are None."""
 
 
 class KubernetesRegistrar:
@@ -83,12 +86,17 @@ class KubernetesRegistrar:
 
     def label(self, node_name: str, labels: Mapping[str, str]) -> bool:
         """One merge patch: labels that are not named stay."""
-        return self._patched(node_name, {"metadata": {"labels": dict(labels)}})
+        return self._patched(node_name, "labels", labels)
 
-    def _patched(self, node_name: str, change: object) -> bool:
+    def annotate(self, node_name: str, annotations: Mapping[str, str | None]) -> bool:
+        """One merge patch, in which null takes away: annotations that are not named stay."""
+        return self._patched(node_name, "annotations", annotations)
+
+    def _patched(self, node_name: str, what: str, values: Mapping[str, str | None]) -> bool:
+        change = {"metadata": {what: dict(values)}}
         status, body = self._api_server.ask("PATCH", _path(node_name), body=change, content_type=MERGE_PATCH)
         if status not in (OK, NOT_FOUND):
-            raise refused(f"the labels of node {node_name}", status, body)
+            raise refused(f"the {what} of node {node_name}", status, body)
         return status == OK
 
 

@@ -17,6 +17,7 @@ from engine.cli import (
     explain,
     install,
     plan,
+    replace,
     sandbox,
     schema,
     simulate,
@@ -58,6 +59,7 @@ app.command("explain")(explain.explain)
 app.command("up")(up.up)
 app.command("run")(running.run)
 app.command("install")(install.install)
+app.command("replace")(replace.replace)
 app.command("status")(status.status)
 app.command("top")(top.top)
 app.command("destroy")(destroy.destroy)

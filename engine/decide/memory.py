@@ -51,7 +51,7 @@ def next_ledger(
     drifted_since = {
         machine.name: machine.drifted_since or snapshot.taken_at
         for machine in machines
-        if machine.name in staying and machine.changes
+        if machine.name in staying and machine.is_to_be_replaced
     }
     return evolve(
         learned,

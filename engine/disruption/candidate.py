@@ -45,19 +45,20 @@ class Candidate:
         return RemovalPhase.RELEASE if is_empty else RemovalPhase.MARK
 
     @property
-    def order(self) -> tuple[bool, bool, int, int, datetime, int, str, bool, str]:
+    def order(self) -> tuple[bool, bool, int, int, bool, datetime, int, str, bool, str]:
         """Marked ones first, then those that others were launched for already; then those that stand empty, those that
-        have to go, those that go for money; then the cause that is oldest, then the dearest, then by name. Of two that
-        stand empty alike the one goes that has to go some day."""
+        have to go, those that go for money; then those that somebody asked to go, then the cause that is oldest, then
+        the dearest, then by name. Of two that stand empty alike the one goes that has to go some day."""
         machine, claim = self.machine, self.machine.claim
         return (
             not machine.is_marked,
             not machine.successors,
             _RANKS.get(self.reason, 0),
             self.turn,
+            not machine.is_asked_for,
             self.since,
             -claim.usd_per_hour.micros,
-            claim.name if not machine.changes else "",
+            claim.name if not machine.is_to_be_replaced else "",
             self.has_to_go,
             claim.name,
         )

@@ -32,7 +32,7 @@ class Machine:
     on, None: at any time. ``successors`` are the claims that were launched to
     take its place. ``going_for`` is what it was marked for, None where that is not known or it is not marked.
     ``changes`` are in what ways it is other than what its pool would launch today, from ``template_today``, and
-    ``drifted_since`` since when, None: not seen before.
+    ``drifted_since`` since when it is to be replaced, None: not seen before.
     """
 
     claim: Claim
@@ -65,6 +65,15 @@ class Machine:
     def serves(self) -> bool:
         """Whether pods run on it, or could: initialized and not on its way out."""
         return self.is_initialized and not self.is_marked
+
+    @property
+    def is_asked_for(self) -> bool:
+        """Whether somebody asked for another node in its stead."""
+        return self.node is not None and self.node.replace_asked
+
+    @property
+    def is_to_be_replaced(self) -> bool:
+        return bool(self.changes) or self.is_asked_for
 
     @property
     def name(self) -> str:

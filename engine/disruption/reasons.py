@@ -13,6 +13,7 @@ from engine.disruption.empty import empty
 from engine.disruption.expired import expired
 from engine.disruption.holds import Blocked, kept_by
 from engine.disruption.machine import Machine
+from engine.disruption.requested import requested
 from engine.disruption.returning import PoolsOf, returning
 from engine.disruption.underutilized import Repack, Underutilized, is_closed, kept_from_moving, underutilized
 from engine.model.pod import PodKey
@@ -72,7 +73,12 @@ def reasons(
         told = [each for each in judged if not isinstance(each, Candidate)]
         if told:
             stays[machine.name] = told[-1]
-    trials = [each for some in found.values() for each in some if each.reason is DisruptionReason.DRIFTED]
+    trials = [
+        each
+        for some in found.values()
+        for each in some
+        if each.reason is DisruptionReason.DRIFTED and not each.machine.is_asked_for
+    ]
     waiting = Rollouts(every, now).admitted(trials) if trials else {}
     idle = [
         each
@@ -109,11 +115,11 @@ def _for_money(
     blocked: Blocked,
     repack: Repack,
 ) -> Underutilized:
-    """Of machines with pods that go for nothing else. Those that drifted go anyway, and are not moved twice."""
+    """Of machines with pods that go for nothing else. Those to be replaced go anyway, and are not moved twice."""
     stays: dict[str, StayReason] = {}
     movable = []
     for machine in every:
-        if found[machine.name] or machine.changes or not machine.workload or machine.is_marked:
+        if found[machine.name] or machine.is_to_be_replaced or not machine.workload or machine.is_marked:
             continue
         kept = kept_from_moving(machine, now, blocked)
         if kept is None:
@@ -128,7 +134,12 @@ def _judged(machine: Machine, now: datetime, blocked: Blocked) -> tuple[Candidat
     begun = machine.going_for if machine.going_for in VOLUNTARY_REASONS else None
     if machine.is_marked and begun not in (None, DisruptionReason.EMPTY):
         return (_begun(machine, begun, now),)
-    return empty(machine, now, blocked), expired(machine, now, blocked), drifted(machine, now, blocked)
+    return empty(machine, now, blocked), expired(machine, now, blocked), _to_be_replaced(machine, now, blocked)
+
+
+def _to_be_replaced(machine: Machine, now: datetime, blocked: Blocked) -> Candidate | StayReason | None:
+    """What somebody asked for comes before what drifted: it is no trial of a change, and waits for none."""
+    return requested(machine, now, blocked) or drifted(machine, now, blocked)
 
 
 def _begun(machine: Machine, reason: DisruptionReason, now: datetime) -> Candidate | StayReason:
@@ -136,7 +147,7 @@ def _begun(machine: Machine, reason: DisruptionReason, now: datetime) -> Candida
     if kept is not None:
         return kept
     told = {
-        DisruptionReason.DRIFTED: drifted(machine, now, _NOTHING),
+        DisruptionReason.DRIFTED: _to_be_replaced(machine, now, _NOTHING),
         DisruptionReason.EXPIRED: expired(machine, now, _NOTHING),
     }.get(reason)
     if isinstance(told, Candidate):

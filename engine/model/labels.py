@@ -15,6 +15,9 @@ HELD = "nodewright.dev/held"
 DISRUPTED_TAINT = "karpenter.sh/disrupted"
 # On a marked node: why it is to leave.
 MARKED_FOR = "nodewright.dev/marked-for"
+# On a node of ours: somebody wants another in its stead. The value is when that was asked, or REPLACE_NOW.
+REPLACE = "nodewright.dev/replace"
+REPLACE_NOW = "now"
 # Load balancers send no new traffic to a node that has this label, whatever its value.
 EXCLUDED_FROM_LOAD_BALANCERS = "node.kubernetes.io/exclude-from-external-load-balancers"
 REGISTERED = "karpenter.sh/registered"

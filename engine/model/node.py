@@ -42,7 +42,8 @@ class Node:
 
     ``conditions`` are those of HEALTH_CONDITIONS that it has, in that order.
     ``marked_at`` is when it was tainted for removal, as the taint itself tells, and ``marked_for`` why, as an
-    annotation tells; None where they tell nothing.
+    annotation tells; None where they tell nothing. ``replace_asked``: an annotation asks for another in its stead,
+    since ``replace_asked_at``; None where it does not say.
     """
 
     name: str
@@ -58,6 +59,8 @@ class Node:
     marked_at: datetime | None = None
     marked_for: DisruptionReason | None = None
     conditions: tuple[NodeCondition, ...] = ()
+    replace_asked: bool = False
+    replace_asked_at: datetime | None = None
 
     @cached_property
     def instance_id(self) -> str:

@@ -13,7 +13,7 @@ from engine.model.pod import DaemonSet, Pod
 from engine.model.snapshot import ObjectProblem
 from engine.model.workload import ObjectKey, PodDisruptionBudget
 from engine.observe.json_fields import BrokenObject, Json, shown
-from engine.observe.node_decoder import decode_node, unreadable_node
+from engine.observe.node_decoder import decode_node, unread_request, unreadable_node
 from engine.observe.pod_decoder import decode_daemon_set, decode_pod, hold_ends_at, unreadable_pod
 from engine.observe.workload_decoder import unreadable_disruption_budget
 
@@ -61,8 +61,11 @@ def seen_pod(raw: Any, position: int = 0, now: datetime | None = None) -> Seen:
 
 
 def seen_node(raw: Any, position: int = 0) -> Seen:
-    """A node; a broken one that has a name is kept, without room."""
-    return seen("Node", decode_node, raw, position, lambda node, _, why: unreadable_node(node))
+    """A node; a broken one that has a name is kept, without room. One that asks for another in words that nobody
+    understands is kept as it is, and that is told."""
+    found = seen("Node", decode_node, raw, position, lambda node, _, why: unreadable_node(node))
+    ignored = "" if found.problem else unread_request(raw)
+    return Seen(found.key, found.value, _problem("Node", found.key, ignored)) if ignored else found
 
 
 def seen_daemon_set(raw: Any, position: int = 0) -> Seen:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 
 from engine.model import labels as keys
@@ -25,6 +25,8 @@ def decode_node(raw: Json) -> Node:
     if not name:
         raise BrokenObject("metadata.name is missing")
     conditions = tuple(_conditions(status))
+    annotations = texts(metadata, "annotations")
+    replace_asked, replace_asked_at = _request(annotations)
     return Node(
         name=name,
         allocatable=Resources(amounts(status, "allocatable")),
@@ -34,12 +36,23 @@ def decode_node(raw: Json) -> Node:
         taints=tuple(_taints(spec)),
         unschedulable=flag(spec, "unschedulable"),
         ready=any(each.type == READY and each.status == "True" for each in conditions),
-        do_not_disrupt=texts(metadata, "annotations").get(keys.DO_NOT_DISRUPT) == "true",
+        do_not_disrupt=annotations.get(keys.DO_NOT_DISRUPT) == "true",
         deleting=metadata.get("deletionTimestamp") is not None,
         marked_at=_marked_at(spec),
-        marked_for=_REASONS.get(texts(metadata, "annotations").get(keys.MARKED_FOR, "")),
+        marked_for=_REASONS.get(annotations.get(keys.MARKED_FOR, "")),
         conditions=conditions,
+        replace_asked=replace_asked,
+        replace_asked_at=replace_asked_at,
     )
+
+
+def unread_request(raw: Json) -> str:
+    """Why a node's annotation that asks for another in its stead is ignored; empty where it is not, or not there."""
+    annotations = texts(mapping(raw, "metadata"), "annotations")
+    if keys.REPLACE not in annotations or _request(annotations)[0]:
+        return ""
+    expected = f"expected {keys.REPLACE_NOW} or a time such as 2026-11-30T12:00:00Z"
+    return f"annotation {keys.REPLACE} is {shown(annotations[keys.REPLACE])}, {expected}; it is ignored"
 
 
 def unreadable_node(raw: Json) -> Node | None:
@@ -58,6 +71,17 @@ def unreadable_node(raw: Json) -> Node | None:
         ready=False,
         do_not_disrupt=True,
     )
+
+
+def _request(annotations: Mapping[str, str]) -> tuple[bool, datetime | None]:
+    """Whether another node is asked for in its stead, and since when, None where that is not told."""
+    written = annotations.get(keys.REPLACE)
+    if written is None or written == keys.REPLACE_NOW:
+        return written is not None, None
+    try:
+        return True, moment(annotations, keys.REPLACE)
+    except BrokenObject:
+        return False, None
 
 
 def _taints(spec: Json) -> Iterator[Taint]:

@@ -58,7 +58,7 @@ def asked(workspace: Workspace, name: str | None, snapshot: Path | None, at: dat
     """The environment of that name as it is seen now, or in a recorded ``snapshot``; None: the only one, or the one
     that the snapshot is of. ``at`` supposes another time of it. Raises Fault, InvalidInput."""
     recorded = read_snapshot(snapshot) if snapshot is not None else None
-    chosen = name or _only(workspace, recorded)
+    chosen = name or only_environment(workspace, recorded)
     if recorded is not None:
         environment = workspace.environment(chosen)
         found = Asked(environment, workspace.policy(environment), catalog_of(workspace, environment), recorded)
@@ -79,7 +79,8 @@ def unknown(what: str, name: str, known: Sequence[str]) -> Fault:
     return Fault(message, did_you_mean(name, known) or f"{len(known):,} are there, such as {known[0]}")
 
 
-def _only(workspace: Workspace, recorded: Snapshot | None) -> str:
+def only_environment(workspace: Workspace, recorded: Snapshot | None = None) -> str:
+    """The environment that is meant where none is named. Raises Fault where that is not clear."""
     names = workspace.environment_names()
     if recorded is not None and recorded.environment in names:
         return recorded.environment

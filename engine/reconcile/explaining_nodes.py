@@ -7,6 +7,7 @@ from datetime import datetime
 
 from engine.decide.budgets_asked import budget_rules
 from engine.decide.departures import standings_of
+from engine.decide.fleet import Sighting
 from engine.decide.machines import machines
 from engine.disruption.budget_rules import RuleOnPool
 from engine.disruption.budgets import PoolStanding
@@ -14,6 +15,7 @@ from engine.disruption.machine import Machine
 from engine.disruption.said import BudgetState
 from engine.model.claim import Claim
 from engine.model.duration import format_duration
+from engine.model.fault import Fault
 from engine.model.plan import Kept, Removal, RemovalPhase
 from engine.model.reason import VOLUNTARY_REASONS, DisruptionReason
 from engine.model.refusal import GuardrailBlocks
@@ -56,7 +58,8 @@ from engine.report.words import counted, refusal_words, stay_words
 
 def explain_node(asked: Asked, name: str) -> NodeExplanation:
     """``name`` is a node's, or its claim's. Raises Fault."""
-    claim, node = _named(asked, name)
+    sighting = machine_named(asked, name)
+    claim, node = sighting.claim, sighting.node.name if sighting.node is not None else ""
     kept = next((each for each in asked.plan.kept if each.claim == claim.name), None)
     removal = next((each for each in asked.plan.removals if each.record.claim == claim.name), None)
     inputs, now = claim.inputs, asked.snapshot.taken_at
@@ -73,27 +76,34 @@ def explain_node(asked: Asked, name: str) -> NodeExplanation:
         machine=f"{inputs.instance_type} {inputs.capacity_type} in {inputs.zone} at {claim.usd_per_hour}",
         environment=asked.environment.name,
         at=now,
-        outcome=_leaves(removal, now) if removal is not None else _stays(kept, asked),
+        outcome=_leaves(removal, now) if removal is not None else _stays(kept, sighting, asked),
         to_change=_to_change(kept.reason, asked) if kept is not None else "",
         rules=tuple(_rules(asked, claim)),
         budgets=budgets,
     )
 
 
-def _named(asked: Asked, name: str) -> tuple[Claim, str]:
-    sightings = asked.seen.fleet.sightings
-    known: dict[str, tuple[Claim, str]] = {}
-    for sighting in sightings:
-        node = sighting.node.name if sighting.node is not None else ""
-        known[sighting.claim.name] = (sighting.claim, node)
+def machine_named(asked: Asked, name: str) -> Sighting:
+    """The machine of a claim, or behind a node. Raises Fault where there is none that the published document keeps."""
+    fleet = asked.seen.fleet
+    known: dict[str, Sighting] = {}
+    for sighting in fleet.sightings:
+        known[sighting.claim.name] = sighting
         for each in (sighting.node, *sighting.other_nodes):
             if each is not None:
-                known[each.name] = (sighting.claim, node)
+                known[each.name] = sighting
     if name in known:
         return known[name]
+    for leaving in fleet.leaving:
+        if name in (leaving.record.claim, leaving.record.node):
+            reason = leaving.record.reason.value
+            raise Fault(
+                f"{name} is on its way out already: the published document lets its machine go, {reason}",
+                "nothing more is to be done about it",
+            )
     if name in {node.name for node in asked.snapshot.nodes}:
         fault = unknown("machine of ours behind node", name, ())
-        fault.hints = ("it is in no published document, so nothing here removes it: another program's, or a person's",)
+        fault.hints = ("nothing here removes it: it is another program's, such as a Karpenter's, or a person's",)
         raise fault
     raise unknown("node or machine", name, sorted(known))
 
@@ -107,10 +117,14 @@ def _leaves(removal: Removal, now: datetime) -> str:
     return f"It {act}: {record.reason.value}, by {record.rule}{budget}{going}."
 
 
-def _stays(kept: Kept | None, asked: Asked) -> str:
+def _stays(kept: Kept | None, sighting: Sighting, asked: Asked) -> str:
     if kept is None:
         return "It is on its way out already: the published document lets it go."
-    return f"It stays: {stay_words(kept.reason, asked.snapshot.taken_at)}."
+    words = f"It stays: {stay_words(kept.reason, asked.snapshot.taken_at)}."
+    if sighting.node is None or not sighting.node.replace_asked:
+        return words
+    at = sighting.node.replace_asked_at
+    return f"{words} Its replacement was asked for by annotation{f' at {at:%Y-%m-%d %H:%M:%SZ}' if at else ''}."
 
 
 def _to_change(reason: StayReason, asked: Asked) -> str:

@@ -125,6 +125,15 @@ class SimulatedCluster:
                 node["metadata"].setdefault("labels", {}).update(labels)
             return node is not None
 
+    def annotate(self, node_name: str, annotations: Mapping[str, str | None]) -> bool:
+        """Add annotations to a node, and take away those that are None; False when there is no such node."""
+        with self._file.changing() as state:
+            node = next((each for each in state.nodes if each["metadata"]["name"] == node_name), None)
+            if node is not None:
+                there = {**(node["metadata"].get("annotations") or {}), **annotations}
+                node["metadata"]["annotations"] = {key: text for key, text in there.items() if text is not None}
+            return node is not None
+
     def evict(self, pods: Sequence[PodKey]) -> tuple[Eviction, ...]:
         """Let pods go from their nodes; each comes back pending under a new name. No budget is ever in the way."""
         with self._file.changing() as state:

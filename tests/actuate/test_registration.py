@@ -31,6 +31,17 @@ def test_labels_are_merged_in_one_patch(server: FakeApiServer, tmp_path: Path) -
     assert writes == [("PATCH", "/api/v1/nodes/node-1", {"metadata": {"labels": {"gpu": "a10g"}}})]
 
 
+def test_annotations_are_merged_in_one_patch_and_none_takes_one_away(server: FakeApiServer, tmp_path: Path) -> None:
+    server.nodes[0]["metadata"]["annotations"] = {"own": "1", "going": "2"}
+    registrar = KubernetesRegistrar(ApiServer(server.kubeconfig(tmp_path)))
+
+    assert registrar.annotate("node-1", {"asked": "now", "going": None})
+    assert not registrar.annotate("node-2", {"asked": "now"})
+
+    assert server.nodes[0]["metadata"]["annotations"] == {"own": "1", "asked": "now"}
+    assert server.nodes[0]["metadata"]["labels"] == {"own": "1"}
+
+
 def test_a_node_that_is_gone_is_no_fault(server: FakeApiServer, tmp_path: Path) -> None:
     assert not KubernetesRegistrar(ApiServer(server.kubeconfig(tmp_path))).label("node-2", {"gpu": "a10g"})
 

@@ -58,7 +58,15 @@ def test_a_recorded_snapshot_gives_the_plan_of_the_world_that_it_was_taken_of(sa
 
 
 @pytest.mark.parametrize(
-    "arguments", [["plan", "sandbox"], ["status", "sandbox"], ["check"], ["snapshot", "sandbox"], ["doctor"]]
+    "arguments",
+    [
+        ["plan", "sandbox"],
+        ["status", "sandbox"],
+        ["check"],
+        ["snapshot", "sandbox"],
+        ["doctor"],
+        ["replace", "x", "sandbox"],
+    ],
 )
 def test_a_command_that_does_not_converge_never_imports_pulumi(sandbox: Project, arguments: list[str]) -> None:
     program = (

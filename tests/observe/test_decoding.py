@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
@@ -265,6 +265,32 @@ def test_the_mark_tells_since_when_the_node_is_to_leave() -> None:
     assert decode_node(node_object(spec={"taints": [others, mark]})).marked_at is None
     timed = mark | {"timeAdded": "2026-11-30T12:00:00Z"}
     assert decode_node(node_object(spec={"taints": [others, timed]})).marked_at == NOON
+
+
+def asking(value: str) -> dict[str, Any]:
+    raw = node_object()
+    return {**raw, "metadata": {**raw["metadata"], "annotations": {"nodewright.dev/replace": value}}}
+
+
+@pytest.mark.parametrize(
+    ("value", "at"), [("now", None), ("2026-11-30T12:00:00Z", NOON), ("2026-11-30T13:00:00+01:00", NOON)]
+)
+def test_a_node_tells_that_another_is_asked_for_in_its_stead_and_since_when(value: str, at: datetime | None) -> None:
+    ((node,), problems) = decode_nodes([asking(value)])
+
+    assert (node.replace_asked, node.replace_asked_at, problems) == (True, at, ())
+    assert not decode_node(node_object()).replace_asked
+
+
+@pytest.mark.parametrize("value", ["", "soon", "true", "2026-13-40T12:00:00Z"])
+def test_a_request_that_nobody_understands_is_told_once_and_changes_nothing_of_the_node(value: str) -> None:
+    ((node,), problems) = decode_nodes([asking(value)])
+
+    assert node == decode_node(node_object())
+    assert [str(each) for each in problems] == [
+        f"Node node-1: annotation nodewright.dev/replace is {value!r}, expected now or a time such as "
+        "2026-11-30T12:00:00Z; it is ignored"
+    ]
 
 
 @pytest.mark.parametrize("conditions", [[], [{"type": "Ready", "status": "Unknown"}]])

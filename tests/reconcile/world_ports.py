@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from datetime import datetime
 from pathlib import Path
 
 from attrs import evolve
@@ -109,6 +110,13 @@ class WorldPorts:
         node = self.world.nodes[node_name]
         self.world.nodes[node_name] = evolve(node, labels={**node.labels, **labels})
         self.labelled.append(node_name)
+        return True
+
+    def annotate(self, node_name: str, annotations: Mapping[str, str | None]) -> bool:
+        written = annotations[keys.REPLACE]
+        at = datetime.fromisoformat(written) if written is not None else None
+        node = self.world.nodes[node_name]
+        self.world.nodes[node_name] = evolve(node, replace_asked=at is not None, replace_asked_at=at)
         return True
 
     def unmark(self, node_name: str) -> bool:

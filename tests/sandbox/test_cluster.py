@@ -285,6 +285,22 @@ def test_a_marked_node_takes_no_pods_until_it_is_unmarked(cluster_of: Grown) -> 
     assert facts(cluster).nodes[0].taints == (GPU_TAINT,)
 
 
+def test_a_request_for_another_node_is_kept_on_the_node_until_it_is_taken_away(cluster_of: Grown) -> None:
+    cluster = cluster_of()
+    cluster.advance([machine()])
+    name = facts(cluster).nodes[0].name
+
+    assert cluster.annotate(name, {"nodewright.dev/replace": "2026-11-30T12:00:00Z", "own": "1"})
+    cluster.advance([machine()])
+    asked = facts(cluster).nodes[0]
+    assert (asked.replace_asked, asked.replace_asked_at) == (True, builders.NOON)
+
+    assert cluster.annotate(name, {"nodewright.dev/replace": None})
+    assert not facts(cluster).nodes[0].replace_asked
+    assert cluster.read().nodes[0]["metadata"]["annotations"]["own"] == "1"
+    assert not cluster.annotate("no-such-node", {"own": "1"})
+
+
 def test_marking_a_node_that_is_gone_says_so(cluster_of: Grown) -> None:
     assert not cluster_of().mark("no-such-node", MARK)
     assert not cluster_of().unmark("no-such-node")

@@ -1,0 +1,69 @@
+"""What ``nodewright replace`` says, and its exit codes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from engine.cli.main import app
+from engine.reconcile import assembly
+from engine.reconcile.up import up
+from tests.decide.world import World, policy
+from tests.disruption.going_world import served, steady
+from tests.reconcile.world_ports import Watcher, WorldPorts
+
+REPOSITORY = Path(__file__).parents[2]
+
+
+@pytest.fixture
+def one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> WorldPorts:
+    made = WorldPorts(World(policy(steady()), [served("llm")]), tmp_path)
+    up(made.ports, Watcher())
+    monkeypatch.setattr(assembly, "assemble", lambda workspace, name: made.ports)
+    return made
+
+
+def replace(*arguments: str) -> Result:
+    return CliRunner().invoke(app, ["-C", str(REPOSITORY), "replace", *arguments])
+
+
+def test_it_says_of_which_node_and_claim_what_happens_next_and_how_to_take_it_back(one: WorldPorts) -> None:
+    [node], [claim] = one.world.nodes, [each.claim for each in one.world.running()]
+
+    ran = replace(node, "sandbox")
+
+    assert ran.exit_code == 0, ran.output
+    first, outcome, back = ran.stdout.splitlines()
+    assert first == f"{node} ({claim}): its replacement is asked for"
+    assert outcome.startswith("It stays: goes once ")
+    assert back.endswith(f"nodewright replace {node} sandbox --cancel takes it back.")
+    assert one.world.nodes[node].replace_asked
+    assert "was asked for already" in replace(claim, "sandbox").stdout
+
+
+def test_cancelling_says_whether_there_was_anything_to_cancel(one: WorldPorts) -> None:
+    [node] = one.world.nodes
+    replace(node, "sandbox")
+    assert replace(node, "sandbox", "--cancel").stdout == f"{node}: no replacement is asked for any more\n"
+    assert not one.world.nodes[node].replace_asked
+    assert replace(node, "sandbox", "--cancel").stdout == f"{node}: no replacement was asked for\n"
+
+
+def test_a_name_that_nobody_has_exits_with_1_and_names_what_is_near(one: WorldPorts) -> None:
+    [node] = one.world.nodes
+    ran = replace(f"{node}x", "sandbox")
+    assert ran.exit_code == 1
+    assert f"did you mean {node}?" in ran.output
+    assert not one.world.nodes[node].replace_asked
+
+
+def test_where_several_environments_are_one_has_to_be_named(one: WorldPorts) -> None:
+    ran = replace(min(one.world.nodes))
+    assert ran.exit_code == 1
+    assert "which environment is meant?" in ran.output
+
+
+def test_the_command_is_documented() -> None:
+    assert "| `replace NODE [ENV] [--cancel]` |" in (REPOSITORY / "docs" / "commands.md").read_text()
