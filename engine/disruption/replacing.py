@@ -115,10 +115,11 @@ class Replacing:
             self._settle(batch[half:])
 
     def _closed_to(self, batch: Sequence[Candidate]) -> Set[str]:
-        """Idle machines that nobody needs so far."""
+        """Machines that go first themselves; and, for money, idle ones that nobody needs so far."""
+        first = {name for name, each in self._others.items() if each.delete_first is not None}
         if not any(each.reason is DisruptionReason.UNDERUTILIZED for each in batch):
-            return frozenset()
-        return self._idle.difference(each.claim or "" for each in self.answer.placements)
+            return first
+        return first | self._idle.difference(each.claim or "" for each in self.answer.placements)
 
     def _asked(self, problem: Problem) -> Solution:
         self._questions += 1
@@ -196,8 +197,11 @@ class Replacing:
         refusals = failure.refusals if isinstance(failure, NoPlace) else ()
         wanting = tuple(each for each in refusals if isinstance(each.refusal, LimitReached | ReservedExhausted))
         together = [*self._accepted, candidate]
-        if wanting and candidate.has_to_go and candidate.machine.pool.upkeep.surge is None:
-            freed = _freed(without(self._question(), [each.machine for each in together]), candidate.machine)
+        # Whoever was promised a place on it keeps that until it is taken.
+        is_wanted = any(each.claim == candidate.machine.name for each in self.answer.placements)
+        if wanting and not is_wanted and candidate.has_to_go and candidate.machine.pool.upkeep.surge is None:
+            gone = without(self._question(), [each.machine for each in together], self._closed_to([candidate]))
+            freed = _freed(gone, candidate.machine)
             if self._failure(self._asked(freed), [candidate], together) is None:
                 return Relocation(delete_first=DeleteFirst(wanting))
         return Relocation(refused=failure)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import pytest
 from attrs import evolve
 
 from engine.model.money import UsdPerHour
 from engine.model.plan import LaunchReason
 from engine.model.policy import Budget
-from engine.model.quantity import Resources
+from engine.model.quantity import NODES, Resources
 from engine.model.reason import DisruptionReason
 from engine.model.replacement import AwaitsReplacement, RolloutWaits
 from engine.model.upkeep import Upkeep
@@ -169,3 +170,23 @@ def test_a_change_whose_first_node_does_not_come_up_stops_there_and_says_so() ->
     assert old <= {each.claim for each in one.running()}
     assert one.evicted == []
     assert len(kept(plan, RolloutWaits)) == 3
+
+
+@pytest.mark.parametrize("limit", [2, 3])
+def test_nobody_moves_to_a_machine_that_goes_first_in_the_same_plan(limit: int) -> None:
+    """Two machines half in use, each with room for the other's pod, and limits that admit no third."""
+    whole = [served(f"{name}-{number}", gpu=2) for name in "ab" for number in range(2)]
+    one = of(*whole, pool=steady(limits={NODES: limit}, upkeep=ALL_AT_ONCE)).started()
+    assert [each.instance_type for each in one.running()] == ["g5.12xlarge"] * 2
+    one.finish([served("a-1"), served("b-1")])
+    one.new_image()
+    for _ in range(40):
+        plan = one.turn()
+        first = {each.record.claim for each in plan.removals if each.delete_first is not None}
+        going = {each.record.claim for each in plan.removals}
+        for mark in marks(plan):
+            assert first.isdisjoint(place.claim for place in mark.places)
+            assert mark.delete_first is not None or going.isdisjoint(place.claim for place in mark.places)
+        if plan.is_empty:
+            break
+    assert plan.is_empty
