@@ -12,7 +12,16 @@ from engine.model.drain_stay import DetachesVolumes, Drains
 from engine.model.money import UsdPerHour
 from engine.model.pod import PodKey
 from engine.model.refusal import GuardrailBlocks, KarpenterOwnsPool, PoolPaused, PoolRefusal
-from engine.model.replacement import AwaitsReplacement, MovedLately, NewlyUp, NoPlace, NotQuiet, PodHolds, RolloutWaits, Unbalanced
+from engine.model.replacement import (
+    AwaitsReplacement,
+    MovedLately,
+    NewlyUp,
+    NoPlace,
+    NotQuiet,
+    PodHolds,
+    RolloutWaits,
+    Unbalanced,
+)
 
 
 @frozen

@@ -184,7 +184,8 @@ def test_what_lies_in_files_is_kept_on_a_volume(
     assert ("/nodewright/.nodewright" in runner.scratch) is state_is_scratch
 
 
-def test_the_access_holds_no_secret_and_no_way_to_make_or_delete_a_node_or_a_pod() -> None:
+def test_the_access_holds_no_secret_and_no_way_to_make_a_pod_or_to_make_or_delete_a_node() -> None:
+    """A pod is deleted where its node's terminationGracePeriod ends, and only then."""
     made = installed(InCluster())
     granted = {
         (resource, verb)
@@ -193,7 +194,7 @@ def test_the_access_holds_no_secret_and_no_way_to_make_or_delete_a_node_or_a_pod
         for verb in rule.verbs
     }
     assert {verb for resource, verb in granted if resource == "nodes"} == {"get", "list", "watch", "patch"}
-    assert {verb for resource, verb in granted if resource == "pods"} == {"list", "watch"}
+    assert {verb for resource, verb in granted if resource == "pods"} == {"list", "watch", "delete"}
     assert not {"secrets", "configmaps", "*"} & {resource for resource, _ in granted}
     assert "*" not in {verb for _, verb in granted}
 
