@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from datetime import timedelta
 
 from engine.model import labels
 from engine.model.catalog import Catalog, InstanceType
 from engine.model.constraint import Operator, Requirement, TaintEffect
 from engine.model.diagnostic import Diagnostic, Position, Severity
+from engine.model.duration import format_duration
 from engine.model.policy import NodePool, Policy
 from engine.model.quantity import ACCELERATORS, CPU, MEMORY, NODES, format_amount
 from engine.policy.budget_holes import holes
@@ -18,6 +20,7 @@ from engine.policy.permitted import PoolView, Sold, as_reserved, pool_view, sold
 _WORD = re.compile(r"[-_.]")
 _GPU_NAMES = (labels.INSTANCE_GPU_NAME, labels.INSTANCE_ACCELERATOR_NAME)
 _FEW = 3
+_DAY = timedelta(days=1)
 _SELECT_SOME = "give the EC2NodeClass capacityReservationSelectorTerms"
 
 
@@ -41,6 +44,7 @@ def _may_reserve(pool: NodePool, policy: Policy) -> bool:
 
 def _lint_pool(view: PoolView, catalog: Catalog) -> Iterator[Diagnostic]:
     yield from _budget_holes(view.pool)
+    yield from _expires_too_soon(view.pool)
     yield from _base_above_node_limit(view.pool)
     yield from _headroom_above_limit(view.pool)
     yield from _labels_of_no_reservation(view)
@@ -224,7 +228,7 @@ def _other_vendors(view: PoolView) -> Iterator[Diagnostic]:
             yield _warning(view.pool.position_of(part), "wrong-vendor", message, hint)
 
 
-# --- limits, base capacity, budgets
+# --- limits, base capacity, budgets, expiry
 
 
 def _amount(kind: InstanceType, resource: str) -> int:
@@ -272,3 +276,21 @@ def _budget_holes(pool: NodePool) -> Iterator[Diagnostic]:
         message = f"no budget of {pool.name} limits {named} {hole.when}: any number of its nodes may go at once"
         hint = 'add a budget without schedule and reasons, such as nodes: "10%"'
         yield _warning(pool.position_of("budgets"), "budget-hole", message, hint)
+
+
+def _expires_too_soon(pool: NodePool) -> Iterator[Diagnostic]:
+    """A node's age counts from its claim on, so one that is still on its way may be too old already."""
+    comes_up = pool.launch_deadline + pool.initialization_deadline
+    life = pool.upkeep.node_life
+    needed = max(comes_up, life)
+    if pool.expire_after is None or pool.expire_after >= needed:
+        return
+    why = f"the {format_duration(comes_up)} that a node may take to come up"
+    if life > comes_up:
+        why = f"its {labels.MIN_NODE_LIFE} {format_duration(life)}"
+    written = f"expireAfter {format_duration(pool.expire_after)} of {pool.name}"
+    message = f"{written} is shorter than {why}: its nodes are replaced for ever"
+    # Twice as long, in the units that the field takes, and a day at least: a node goes up to a tenth of it earlier.
+    hours = -(-max(2 * needed, _DAY) // timedelta(hours=1))
+    hint = f"write expireAfter: {hours}h or more, or Never"
+    yield _warning(pool.position_of("expire-after"), "expires-too-soon", message, hint)

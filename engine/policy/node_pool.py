@@ -235,6 +235,7 @@ def _positions(part: NodePoolPart, findings: ObjectFindings) -> Iterator[tuple[s
             yield key, findings.at((*REQUIREMENTS, index, "values", number))
     yield "taints", findings.at_key((*_TEMPLATE_SPEC, "taints"))
     yield from ((f"limits[{resource}]", findings.at((*_LIMITS, resource))) for resource in part.spec.limits)
+    yield "expire-after", findings.at((*_TEMPLATE_SPEC, "expireAfter"))
     yield "replicas", findings.at(("spec", "replicas"))
     yield "min-nodes", findings.at((*_ANNOTATIONS, labels.MIN_NODES))
     yield "headroom", findings.at((*_ANNOTATIONS, labels.HEADROOM))

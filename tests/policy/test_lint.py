@@ -291,6 +291,53 @@ def test_case_45_a_list_of_budgets_that_are_all_shut_limits_nothing(catalog: Cat
     assert lints(catalog, alone.replace("budgets: [", "budgets: [{nodes: '100%'}, ")) == []
 
 
+@pytest.mark.parametrize(
+    ("after", "annotations", "why", "hint"),
+    [
+        ("20m", {}, "expireAfter 20m of gpu is shorter than the 35m that a node may take to come up", "24h"),
+        ("34m59s", {}, "shorter than the 35m", "24h"),
+        ("0s", {}, "shorter than the 35m", "24h"),
+        ("35m", {}, None, None),
+        ("720h", {}, None, None),
+        ("Never", {"min-node-life": "720h"}, None, None),
+        (
+            "3m",
+            {"launch-deadline": "1m", "registration-deadline": "2m", "initialization-deadline": "2m"},
+            "life",
+            "24h",
+        ),
+        ("10m", {"launch-deadline": "1m", "registration-deadline": "2m", "initialization-deadline": "2m"}, None, None),
+        ("25h", {"initialization-deadline": "24h", "launch-deadline": "2h"}, "shorter than the 1d2h", "52h"),
+        ("48h", {"min-node-life": "72h"}, "shorter than its nodewright.dev/min-node-life 3d", "144h"),
+        ("72h", {"min-node-life": "72h"}, None, None),
+    ],
+)
+def test_nodes_that_are_too_old_before_they_are_of_use_are_told(
+    catalog: Catalog, after: str, annotations: dict[str, str], why: str | None, hint: str | None
+) -> None:
+    noted = ", ".join(f"nodewright.dev/{key}: {value}" for key, value in annotations.items())
+    text = added(POOL, "  name: gpu", f"  annotations: {{{noted}}}").text
+    found = lints(catalog, added(text, "    spec:", f"      expireAfter: {after}").text)
+    if why is None:
+        assert found == []
+        return
+    (each,) = found
+    assert (each.rule, caret(each)) == ("expires-too-soon", after)
+    assert why in each.message
+    assert each.message.endswith("its nodes are replaced for ever")
+    assert each.hint == f"write expireAfter: {hint} or more, or Never"
+
+
+def test_an_expiry_that_nobody_wrote_is_never_too_soon(catalog: Catalog) -> None:
+    assert lints(catalog, added(POOL, "  name: gpu", "  annotations: {nodewright.dev/min-node-life: 720h}").text) == []
+
+
+def test_an_expiry_in_v1beta1s_place_is_told_there(catalog: Catalog) -> None:
+    text = POOL.replace("    consolidateAfter: 5m", "    consolidateAfter: 5m\n    expireAfter: 5m")
+    (each,) = lints(catalog, text)
+    assert (each.rule, caret(each)) == ("expires-too-soon", "5m")
+
+
 def test_karpenters_default_budget_has_no_hole() -> None:
     assert holes(Disruption().budgets) == ()
 
