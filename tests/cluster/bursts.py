@@ -73,6 +73,12 @@ class Bill:
     def over_best_known(self) -> float:
         return self.usd / self.best_known - 1
 
+    @property
+    def over_optimum(self) -> float:
+        """Over the least whole nodes that hold all pods, as far as it is known: no better packing has been found in
+        millions of steps, and ``bound`` is that of parts of nodes, which nobody can buy."""
+        return self.usd / min(self.best_known, self.planned) - 1
+
 
 def equal_pods() -> list[Ask]:
     return [Ask(3500, 12_000, 1)] * PODS_AT_ONCE

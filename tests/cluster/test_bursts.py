@@ -10,7 +10,7 @@ from tests.cluster.promised_world import Stage
 
 pytestmark = pytest.mark.cluster
 
-MOST_OVER_BOUND = 0.02
+MOST_OVER_OPTIMUM = 0.02
 
 
 @pytest.mark.parametrize(
@@ -25,4 +25,4 @@ def test_a_burst_costs_hardly_more_than_it_must_once_it_is_bound(
     found = bill(Stage(control_plane.up()), name, asked)
     print(f"\n{name}: {found}")
     assert found.waiting == 0
-    assert found.over_bound <= MOST_OVER_BOUND
+    assert found.over_optimum <= MOST_OVER_OPTIMUM
