@@ -36,4 +36,7 @@ def snapshot(
         if file is None:
             typer.echo(content.decode())
         else:
-            file.write_bytes(content + b"\n")
+            try:
+                file.write_bytes(content + b"\n")
+            except OSError as error:
+                raise Fault(f"--file: {file} cannot be written: {error.strerror}", "name another file") from None

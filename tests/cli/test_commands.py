@@ -57,6 +57,16 @@ def test_a_recorded_snapshot_gives_the_plan_of_the_world_that_it_was_taken_of(sa
     assert "llm-inference" not in redacted.read_text()
 
 
+def test_a_snapshot_that_cannot_be_written_is_told_with_the_file_and_the_cause(
+    sandbox: Project, tmp_path: Path
+) -> None:
+    ran = sandbox.nodewright("snapshot", "sandbox", "--file", str(tmp_path / "no" / "seen.json"))
+
+    assert ran.code == 1
+    assert "seen.json cannot be written: No such file or directory" in ran.words
+    assert "fault in nodewright" not in ran.words
+
+
 @pytest.mark.parametrize(
     "arguments",
     [
