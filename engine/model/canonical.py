@@ -123,7 +123,11 @@ def _causes(error: BaseException) -> str:
     if isinstance(error, BaseExceptionGroup):
         notes = " ".join(getattr(error, "__notes__", ()))
         return "; ".join(_causes(inner) for inner in error.exceptions[:3]) + (f" ({notes})" if notes else "")
-    return f"{type(error).__name__}: {error}"
+    if isinstance(error, json.JSONDecodeError):
+        return f"line {error.lineno}, column {error.colno}: {error.msg}"
+    if isinstance(error, KeyError):
+        return f"the field {error} is missing"
+    return str(error) or type(error).__name__
 
 
 def digest(value: object) -> str:

@@ -69,6 +69,21 @@ def test_what_was_not_written_by_us_is_refused_by_name(text: str) -> None:
         from_json(DesiredDocument, text)
 
 
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ('{"environment":\n', "no readable DesiredDocument: line 2, column 1: Expecting value"),
+        ('{"environment": "e"}', "the field 'version' is missing"),
+    ],
+)
+def test_a_file_that_cannot_be_read_is_told_by_its_place_and_not_in_words_of_python(text: str, told: str) -> None:
+    with pytest.raises(UnreadableValue) as refused:
+        from_json(DesiredDocument, text)
+
+    assert told in str(refused.value)
+    assert "Error" not in str(refused.value)
+
+
 def test_a_field_of_a_newer_version_is_refused_rather_than_lost() -> None:
     stored = canonical_json(DesiredDocument("prod", 3, FOUNDATION, ())).replace(
         b'"version":3', b'"version":3,"lanes":2'
