@@ -8,7 +8,7 @@ from datetime import timedelta
 from decimal import Decimal
 
 from engine.model import labels
-from engine.model.duration import DurationError, format_duration, parse_duration
+from engine.model.duration import DurationError, parse_duration
 from engine.model.money import UsdPerHour
 from engine.model.upkeep import Upkeep
 from engine.policy.findings import ObjectFindings
@@ -115,7 +115,8 @@ def _span(key: str, annotations: Mapping[str, str], findings: ObjectFindings) ->
     except (DurationError, OverflowError):
         span = timedelta.max
     if not timedelta(0) <= span <= most:
-        message = f"it is a duration of at most {format_duration(most)}"
+        # In hours, since days are no unit of such a duration.
+        message = f"it is a duration of at most {most // timedelta(hours=1)}h"
         _bad(key, text, message, 'write minutes and hours, such as "10m"', findings)
         return plain
     return span
