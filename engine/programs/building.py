@@ -104,5 +104,5 @@ def _ways_out(last: str, log: Path) -> tuple[str, ...]:
     if _NO_SPACE.search(last):
         return ("free some disk space, or put Go's cache elsewhere: GOCACHE, GOMODCACHE", f"the whole log: {log}")
     if _NETWORK.search(last):
-        return ("allow downloads of Go modules: from proxy.golang.org, or name another in GOPROXY",)
+        return ("allow downloads of Go modules, or name where to get them in GOPROXY",)
     return (f"the whole log: {log}",)

@@ -37,7 +37,8 @@ from engine.report.diff_report import (
 )
 from engine.report.plan_gaps import blocked_groups
 from engine.report.snapshot_words import pod_counts
-from engine.report.words import counted, stay_words
+from engine.report.stay_words import stay_words
+from engine.report.words import counted
 
 _REASONS_SHOWN = 3
 _HOLDS = "holds"

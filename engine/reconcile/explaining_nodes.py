@@ -53,7 +53,8 @@ from engine.reconcile.explaining_budgets import explain_budget
 from engine.report.explain_report import NodeExplanation, RuleSaid
 from engine.report.explain_steps import steps_of
 from engine.report.replacement_words import going_words
-from engine.report.words import counted, refusal_words, stay_words
+from engine.report.stay_words import stay_words
+from engine.report.words import counted, refusal_words
 
 
 def explain_node(asked: Asked, name: str) -> NodeExplanation:

@@ -26,7 +26,8 @@ from engine.policy.testing.tests_run import PolicyTestsRun, Untested
 from engine.reconcile.assembly import catalog_of
 from engine.reconcile.planning import read_snapshot
 from engine.reconcile.workspace import Workspace
-from engine.report.words import refusal_words, stay_words
+from engine.report.stay_words import stay_words
+from engine.report.words import refusal_words
 
 _MOST_TOLD = 10
 _TEST_ENDING = (".test", "_test")

@@ -29,7 +29,8 @@ from engine.model.stay import (
     RuleKeeps,
     SeveralNodes,
 )
-from engine.report.words import counted, quota_words, refusal_words, stay_words
+from engine.report.stay_words import stay_words
+from engine.report.words import counted, quota_words, refusal_words
 
 _REASON_BY_CODE: Mapping[str, EventReason] = {
     "taint-not-tolerated": EventReason.NO_COMPATIBLE_INSTANCE_TYPES,

@@ -24,7 +24,8 @@ from engine.report.milestones import Expected, expectations, steps
 from engine.report.plan_report import plan_line
 from engine.report.plan_rules import verdict_words
 from engine.report.standing import Standing, standings
-from engine.report.words import limit_unit, refusal_words, stay_words
+from engine.report.stay_words import stay_words
+from engine.report.words import limit_unit, refusal_words
 
 # A field that changes its meaning or goes makes a new version; a new field does not.
 PLAN_SCHEMA = "nodewright.dev/plan/v1"

@@ -12,15 +12,20 @@ from rich.text import Text
 from engine.model.duration import format_duration
 from engine.model.money import total
 from engine.model.plan import Kept, Launch, LaunchReason, Plan, Removal, RemovalPhase
+from engine.model.replacement import MovedLately, NewlyUp, NotQuiet
 from engine.model.stay import BelowConsolidateAfter, InUse
 from engine.report.relaxed_words import relaxed_lines
 from engine.report.replacement_words import going_words
+from engine.report.stay_words import stay_words
 from engine.report.tables import Rows, examples, heading, in_table, indented, table, zones_in_short
 from engine.report.waste_words import waste_lines
-from engine.report.words import counted, next_best_words, refusal_words, signed, stay_words
+from engine.report.words import counted, next_best_words, refusal_words, signed
 
 _SERVES = {LaunchReason.BASE_CAPACITY: "base", LaunchReason.HEADROOM: "spare", LaunchReason.REPLACEMENT: "replaces"}
 _PHASES = {RemovalPhase.MARK: "drain", RemovalPhase.RELEASE: "remove"}
+
+# So many sentences stand for a group of nodes.
+_SENTENCES = 3
 
 
 def launches_section(plan: Plan, region: str, *, details: bool) -> Iterator[RenderableType]:
@@ -173,5 +178,10 @@ def _kept_words(group: Sequence[Kept], now: datetime) -> str:
     waiting = [reason for reason in reasons if isinstance(reason, BelowConsolidateAfter)]
     if waiting:
         return stay_words(min(waiting, key=lambda each: each.until), now) + (", the first" if len(waiting) > 1 else "")
+    timed = [reason for reason in reasons if isinstance(reason, NotQuiet | NewlyUp | MovedLately)]
+    if timed:
+        first = stay_words(min(timed, key=lambda each: each.until), now)
+        return first + (", the first" if len({each.until for each in timed}) > 1 else "")
     said = sorted({stay_words(reason, now) for reason in reasons})
-    return examples(said)
+    more = f"; and {len(said) - _SENTENCES} more such" if len(said) > _SENTENCES else ""
+    return "; ".join(said[:_SENTENCES]) + more

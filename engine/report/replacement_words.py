@@ -26,22 +26,26 @@ Told = Callable[[PoolRefusal], str]
 Waits = AwaitsReplacement | NoPlace | PodHolds | RolloutWaits
 NotForMoney = NotWorthVacating | NotQuiet | NewlyUp | MovedLately | Unbalanced
 _NAMED = 2
+# Millionths of a dollar: less is shown as nothing.
+_LEAST_TOLD = 50
 
 
 def waits_words(reason: Waits, now: datetime, told: Told) -> str:
     """Why a machine that may go is still there. ``told`` puts a refusal into words."""
     match reason:
-        case AwaitsReplacement(claims=claims):
-            return f"goes once {_named(claims)} {'is' if len(claims) == 1 else 'are'} up" if claims else _NOT_YET
+        case AwaitsReplacement(claims=claims, why=why):
+            gone = f"goes once {_named(claims)} {'is' if len(claims) == 1 else 'are'} up" if claims else _NOT_YET
+            return f"{gone} ({why})" if why else gone
         case NoPlace(pod=pod, refusals=refusals):
             what = f"pod {pod} has no other place" if pod else "base capacity would be short"
             return f"could go, but {what}{_why(refusals, told)}"
         case PodHolds():
             return _pod_holds(reason)
-        case RolloutWaits(canaries=canaries, proven=proven, on_trial=on_trial, until=until):
+        case RolloutWaits(canaries=canaries, proven=proven, on_trial=on_trial, until=until, change=change):
             due = f"; the next is in {format_duration(until - now)}" if until is not None else ""
             trial = f"{proven} of {canaries} replaced first {'is' if proven == 1 else 'are'} up for long enough"
-            return f"drifted, and waits for a trial: {trial}, {on_trial} on trial{due}"
+            drift = f" ({change})" if change else ""
+            return f"waits for a trial: {trial}, {on_trial} on trial{due}{drift}"
 
 
 _NOT_YET = "goes once another is up, and none can be launched now"
@@ -84,7 +88,7 @@ def going_words(removal: Removal, told: Told) -> str:
     if removal.places:
         targets = sorted({place.node or place.claim or "" for place in removal.places})
         parts.append(f"its pods go to {_named(targets)}")
-    if removal.saving is not None and removal.saving != removal.record.usd_per_hour:
+    if removal.saving not in (None, removal.record.usd_per_hour) and abs(removal.saving.micros) >= _LEAST_TOLD:
         parts.append(f"saves {removal.saving}" if removal.saving.micros >= 0 else f"costs {_more(removal.saving)} more")
     return "".join(f"; {part}" for part in parts)
 

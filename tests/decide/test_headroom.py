@@ -18,7 +18,7 @@ from engine.model.refusal import AcceleratorNotOffered, LimitReached, PoolPaused
 from engine.model.stay import KeepsHeadroom
 from engine.model.workload import PriorityClass, Workload
 from engine.report.plan_gaps import headroom_section
-from engine.report.words import stay_words
+from engine.report.stay_words import stay_words
 from tests.builders import G5_12XLARGE, G5_XLARGE, M5_LARGE, NOON, ZONES, catalog, minutes, node_pool, pod, taint
 from tests.decide.world import World, policy
 

@@ -117,7 +117,7 @@ def test_a_failed_build_shows_the_end_of_its_log_and_leaves_nothing_that_looks_f
 @pytest.mark.parametrize(
     ("said", "hint"),
     [
-        ("dial tcp: lookup proxy.golang.org: no such host", "GOPROXY"),
+        ("dial tcp: lookup modules.example: no such host", "GOPROXY"),
         ("write /x: no space left on device", "GOCACHE"),
     ],
 )

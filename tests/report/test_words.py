@@ -84,8 +84,9 @@ from engine.model.stay import (
     TooYoung,
 )
 from engine.model.volume_refusal import VolumeNotReady
+from engine.report.stay_words import stay_words
 from engine.report.tables import examples, zones_in_short
-from engine.report.words import a_month, counted, next_best_words, refusal_words, rounded_words, signed, stay_words
+from engine.report.words import a_month, counted, next_best_words, refusal_words, rounded_words, signed
 from tests.builders import NOON, requirement, usd
 
 GPU = "nvidia.com/gpu"
@@ -356,6 +357,7 @@ STAYS: list[tuple[StayReason, str]] = [
     (SeveralNodes(("a", "b")), "one machine is the nodes a, b: delete those that are not it"),
     (AwaitsReplacement(("gpu-2",)), "goes once gpu-2 is up"),
     (AwaitsReplacement(("gpu-2", "gpu-3", "gpu-4")), "goes once gpu-2, gpu-3 and 1 more are up"),
+    (AwaitsReplacement(("gpu-2",), "Drifted: image a -> b"), "goes once gpu-2 is up (Drifted: image a -> b)"),
     (AwaitsReplacement(()), "goes once another is up, and none can be launched now"),
     (
         NoPlace("a/llm", (PoolRefusal("gpu", PoolPaused("a freeze")),)),
@@ -371,11 +373,11 @@ STAYS: list[tuple[StayReason, str]] = [
     ),
     (
         RolloutWaits(2, 1, 1, NOON + timedelta(minutes=5)),
-        "drifted, and waits for a trial: 1 of 2 replaced first is up for long enough, 1 on trial; the next is in 5m",
+        "waits for a trial: 1 of 2 replaced first is up for long enough, 1 on trial; the next is in 5m",
     ),
     (
-        RolloutWaits(1, 0, 0),
-        "drifted, and waits for a trial: 0 of 1 replaced first are up for long enough, 0 on trial",
+        RolloutWaits(1, 0, 0, change="Drifted: image a -> b"),
+        "waits for a trial: 0 of 1 replaced first are up for long enough, 0 on trial (Drifted: image a -> b)",
     ),
     (SavesTooLittle(usd("0.01"), usd("0.05")), "without it $0.0100/h would be saved, less than $0.0500/h"),
     (SavesTooLittle(usd("0"), usd("0.05")), "without it the others would cost no less"),
