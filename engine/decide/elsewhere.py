@@ -146,7 +146,7 @@ def awaiting(kept: Iterable[Kept], new: Iterable[Launch]) -> tuple[Kept, ...]:
         if not isinstance(each.reason, AwaitsReplacement) or each.claim not in launched:
             return each
         claims = {*each.reason.claims, *launched[each.claim]}
-        return evolve(each, reason=AwaitsReplacement(tuple(sorted(claims))))
+        return evolve(each, reason=evolve(each.reason, claims=tuple(sorted(claims))))
 
     return tuple(map(told, kept))
 

@@ -40,6 +40,11 @@ class Candidate:
         return self.reason in _HAS_TO_GO
 
     @property
+    def why(self) -> str:
+        """Its reason and what says so, without its pool: ``Drifted: label stage none -> two``."""
+        return f"{self.reason.value}: {self.rule.removeprefix(f'{self.machine.pool.name}: ')}"
+
+    @property
     def phase(self) -> RemovalPhase:
         is_empty = self.machine.is_marked and not self.machine.workload
         return RemovalPhase.RELEASE if is_empty else RemovalPhase.MARK

@@ -190,7 +190,7 @@ class _Walk:
             )
             return
         book.record(candidate, stays=not machine.is_marked)
-        self.stays[machine.name] = AwaitsReplacement(relocation.awaits)
+        self.stays[machine.name] = AwaitsReplacement(relocation.awaits, candidate.why)
 
 
 class _Book:

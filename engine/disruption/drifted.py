@@ -58,7 +58,7 @@ class Rollouts:
             if begun < canaries:
                 tried[rollout] += 1
             else:
-                waiting[machine.name] = RolloutWaits(canaries, proven, on_trial, until)
+                waiting[machine.name] = RolloutWaits(canaries, proven, on_trial, until, change=each.why)
         return waiting
 
     def _standing(self, machine: Machine, rollout: tuple[str, str]) -> tuple[int, int, int, datetime | None]:

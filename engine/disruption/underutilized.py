@@ -128,7 +128,9 @@ def _candidate(machine: Machine, move: Move, number: int, now: datetime) -> Cand
     others = len(move.claims) - 1
     together = f" together with {others} more" if others else ""
     instead = f", {len(move.new_nodes)} new in their stead" if move.new_nodes else ""
-    rule = f"{machine.pool.name}: its pods fit elsewhere{together}{instead}, which saves {move.saving}"
+    # Beside nodes that were launched for it the move looks free; what it saves in all is then the removal's to tell.
+    saved = "" if machine.successors else f", which saves {move.saving}"
+    rule = f"{machine.pool.name}: its pods fit elsewhere{together}{instead}{saved}"
     return Candidate(
         machine,
         DisruptionReason.UNDERUTILIZED,

@@ -13,10 +13,12 @@ from engine.model.refusal import PoolRefusal
 
 @frozen
 class AwaitsReplacement:
-    """The machine may go once ``claims`` are up: on their way already, or launched by this plan."""
+    """The machine may go once ``claims`` are up: on their way already, or launched by this plan. ``why`` is the reason
+    that it goes for, and what that says of it: ``Drifted: label stage none -> two``."""
 
     code: ClassVar[str] = "awaits-replacement"
     claims: tuple[str, ...]
+    why: str = ""
 
 
 @frozen
@@ -54,13 +56,15 @@ class PodHolds:
 @frozen
 class RolloutWaits:
     """The machine drifted, and so did others: ``canaries`` of the pool go first. ``proven`` of those that took their
-    place are up for long enough, ``on_trial`` are not yet; ``until`` is when the next one is, None while none is up."""
+    place are up for long enough, ``on_trial`` are not yet; ``until`` is when the next one is, None while none is up.
+    ``change`` says what it would be launched with otherwise today: ``Drifted: label stage none -> two``."""
 
     code: ClassVar[str] = "rollout-waits"
     canaries: int
     proven: int
     on_trial: int
     until: datetime | None = None
+    change: str = ""
 
 
 @frozen

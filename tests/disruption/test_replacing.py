@@ -29,7 +29,9 @@ def test_another_node_is_launched_first_and_the_machine_stays_until_it_is_up() -
     assert (launch.reason, launch.pods) == (LaunchReason.REPLACEMENT, ())
     assert [key.name for key in launch.displaced] == ["llm"]
     assert launch.claim.replaces == (old.claim,)
-    assert [each.reason for each in kept(plan, AwaitsReplacement)] == [AwaitsReplacement((launch.claim.name,))]
+    assert [each.reason for each in kept(plan, AwaitsReplacement)] == [
+        AwaitsReplacement((launch.claim.name,), "Drifted: image ami-nvidia-amd64 -> ami-nvidia-amd64-new")
+    ]
 
     # While it is on its way nothing more is bought, and nobody is asked to leave.
     one.apply(plan)
@@ -150,6 +152,9 @@ def test_a_change_is_tried_on_one_node_and_the_rest_follows_once_it_has_stood_fo
     plan = one.turn(minutes(5))
     assert len(plan.launches) == 1
     assert {type(each.reason) for each in plan.kept} == {AwaitsReplacement, RolloutWaits}
+    assert {each.reason.change for each in plan.kept if isinstance(each.reason, RolloutWaits)} == {
+        "Drifted: image ami-nvidia-amd64 -> ami-nvidia-amd64-new"
+    }
     for _ in range(5):
         plan = one.turn(minutes(5))
         assert plan.launches == ()

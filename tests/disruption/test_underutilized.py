@@ -92,6 +92,12 @@ def test_a_replacement_for_money_is_up_before_anybody_moves() -> None:
     assert [launch.claim.inputs.instance_type for launch in plan.launches] == ["g5.xlarge"]
     assert kept(plan, AwaitsReplacement)
     assert marks(plan) == []
+    # What the new node costs is in the saving of the removal, so its rule names no other number.
+    plan = one.turn()
+    [going] = plan.removals
+    assert going.record.rule == "gpu: its pods fit elsewhere"
+    assert going.saving is not None
+    assert going.saving < going.record.usd_per_hour
     settled(one)
     assert one.types() == ["g5.xlarge"]
     assert one.homeless == []
