@@ -101,7 +101,9 @@ def test_a_pool_deleted_from_policy_removes_nothing(converged: Project) -> None:
 
 def test_a_full_update_keeps_every_running_instance(converged: Project) -> None:
     before = {instance["InstanceId"] for instance in converged.instances()}
-    converged.write_policy(NODE_POOL.replace("role: gpu-nodes", "role: gpu-nodes\n  detailedMonitoring: true"))
+    # What the change makes of running nodes is for a pass and the budgets to say: here none may go for it.
+    held = NODE_POOL.replace('budgets: [{nodes: "100%"}]', 'budgets: [{nodes: "0"}]')
+    converged.write_policy(held.replace("role: gpu-nodes", "role: gpu-nodes\n  detailedMonitoring: true"))
     converged.scale(3)
 
     ran = converged.up()
