@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any, cast
 
 import yaml
 from attrs import define, evolve, field, frozen
 
-from engine.actuate.nominate import KubernetesNominator
+from engine.actuate.nominate import KubernetesNominator, Nominator, Waiting
 from engine.actuate.registration import KubernetesRegistrar
 from engine.catalog.predicted_labels import predicted_labels
 from engine.decide import decide
@@ -28,6 +28,7 @@ from engine.model.environment import Environment
 from engine.model.ledger import Ledger
 from engine.model.node import Instance, InstanceState
 from engine.model.plan import Plan
+from engine.model.pod import PodKey
 from engine.model.policy import Policy
 from engine.model.snapshot import CloudFacts, Snapshot
 from engine.observe.api_server import ApiServer
@@ -70,8 +71,29 @@ _CREATED = {
 class _Hands:
     """As much of a pass's ports as its chores need."""
 
-    nominator: KubernetesNominator
+    nominator: Nominator
     registrar: KubernetesRegistrar
+
+
+@frozen
+class _OwnNominator:
+    """Knows the waiting pods of one world only: those of others would keep its nodes closed, and never have them.
+
+    Not ``in_turns``: tells nothing of them, so nodes are opened one by one at once.
+    """
+
+    nominator: KubernetesNominator
+    namespaces: Collection[str]
+    in_turns: bool
+
+    def nominate(self, pod: PodKey, node_name: str) -> str:
+        return self.nominator.nominate(pod, node_name)
+
+    def waiting(self) -> Waiting | None:
+        seen = self.nominator.waiting() if self.in_turns else None
+        if seen is None:
+            return None
+        return evolve(seen, pods={pod: at for pod, at in seen.pods.items() if pod.namespace in self.namespaces})
 
 
 @define
@@ -79,13 +101,20 @@ class Stage:
     """The cluster that worlds share. What is listed of it is read by the observer's own decoders."""
 
     plane: Plane
+    # Forty worlds side by side give kube-scheduler no rest, and each would wait for it.
+    in_turns: bool = True
     client: PlaneClient = field(init=False)
-    ports: Ports = field(init=False)
+    _nominator: KubernetesNominator = field(init=False)
+    _registrar: KubernetesRegistrar = field(init=False)
 
     def __attrs_post_init__(self) -> None:
         self.client = self.plane.client()
         api_server = ApiServer(str(self.plane.kubeconfig))
-        self.ports = cast("Ports", _Hands(KubernetesNominator(api_server), KubernetesRegistrar(api_server)))
+        self._nominator, self._registrar = KubernetesNominator(api_server), KubernetesRegistrar(api_server)
+
+    def ports_of(self, namespaces: Collection[str]) -> Ports:
+        """For a world of these namespaces."""
+        return cast("Ports", _Hands(_OwnNominator(self._nominator, namespaces, self.in_turns), self._registrar))
 
     def create(self, manifest: Mapping[str, Any]) -> None:
         self.client.create(_CREATED[manifest["kind"]].format(manifest["metadata"].get("namespace")), manifest)
@@ -218,7 +247,7 @@ class World:
     def open_nodes(self, facts: ClusterFacts) -> None:
         """What a pass does once it sees the nodes: tells each one's pods, and lets kube-scheduler look at it."""
         snapshot = self.snapshot(facts)
-        nominate_and_register(self.stage.ports, chores_of(self.decide(snapshot), snapshot))
+        nominate_and_register(self.stage.ports_of(self.namespaces), chores_of(self.decide(snapshot), snapshot))
 
     def empty_claims(self, pods: Iterable[Mapping[str, Any]]) -> set[str]:
         """The claims whose nodes hold nothing but daemons."""

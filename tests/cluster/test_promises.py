@@ -47,7 +47,7 @@ class Result:
 @pytest.fixture(scope="module")
 def results(control_plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mapping[int, Result]]:
     """All workloads, some of them side by side at a time: they share a cluster and meet in no node."""
-    stage = Stage(control_plane.up())
+    stage = Stage(control_plane.up(), in_turns=False)
     stage.create_priorities()
     where, folder = environment(), tmp_path_factory.mktemp("promises")
     catalog = build_catalog("us-east-1", where.network.zones, read_catalog_data(), where.pricing)
