@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple
 
 from attrs import field, frozen
 
@@ -23,13 +22,6 @@ AddedLabels = tuple[tuple[str, str], ...]
 
 # Label values that a node must have, in key order.
 Pin = tuple[tuple[str, str], ...]
-
-
-class Pins(NamedTuple):
-    """What options can be told apart by: pins, with the labels of one node for each."""
-
-    of: tuple[NodeOption, ...]
-    labels: Mapping[Pin, Mapping[str, str]]
 
 
 # Type, capacity type, reservation, price, capacity, room, overhead, added labels, probes, daemons' ports.
@@ -70,7 +62,7 @@ class Kind:
     reservation: str = field(init=False)
     most: int | None = field(init=False)
     _shown: dict[int, Mapping[str, str]] = field(init=False, factory=dict)
-    _pins: dict[tuple[int, tuple[str, ...]], Pins] = field(init=False, factory=dict)
+    _pins: dict[tuple[object, ...], Mapping[Pin, Mapping[str, str]]] = field(init=False, factory=dict)
 
     @buyable.default
     def _priced_and_available(self) -> tuple[NodeOption, ...]:
@@ -102,16 +94,16 @@ class Kind:
             self._shown[id(option)] = {**canonical_labels(option.labels_once_up), **dict(self.added_labels)}
         return self._shown[id(option)]
 
-    def pins(self, options: tuple[NodeOption, ...], keys: tuple[str, ...]) -> Pins:
+    def pins(self, options: tuple[NodeOption, ...], keys: tuple[str, ...]) -> Mapping[Pin, Mapping[str, str]]:
         """The values of these keys that nodes of some of its options have, each with the labels of the first such."""
-        asked = (id(options), keys)
+        # Who offers them puts them together anew in each pass, and a kind lives through many.
+        asked = (keys, *map(id, options))
         if asked not in self._pins:
             found: dict[Pin, Mapping[str, str]] = {}
             for option in options:
                 labels = self.labels_of(option)
                 found.setdefault(tuple((key, labels[key]) for key in keys if key in labels), labels)
-            # With the options themselves, so that nothing else comes to have their identity.
-            self._pins[asked] = Pins(options, found)
+            self._pins[asked] = found
         return self._pins[asked]
 
     @property

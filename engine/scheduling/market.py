@@ -97,7 +97,7 @@ class Market:
             found: dict[Pin, Combo] = {}
             for offer in rung:
                 cost = offer.kind.cost.micros // offer.pods_per_node
-                for pin, labels in offer.kind.pins(offer.options, keys).labels.items():
+                for pin, labels in offer.kind.pins(offer.options, keys).items():
                     if pin not in found or cost < found[pin].least_micros:
                         found[pin] = Combo(pin, cost, labels)
             # With the rung itself, so that nothing else comes to have its identity.
