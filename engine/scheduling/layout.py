@@ -19,7 +19,7 @@ from engine.model.pod import Pod, PodKey
 from engine.model.quantity import Resources
 from engine.scheduling.estate import Estate
 from engine.scheduling.groups import PodClass, on_terms, pod_classes
-from engine.scheduling.kinds import Kind, Make
+from engine.scheduling.kinds import Kind, Make, Rung
 from engine.scheduling.market import Market
 from engine.scheduling.movable import MovableNode
 from engine.scheduling.offers import PoolOffers
@@ -94,9 +94,13 @@ class Layout:
 
     def _apart(self, at: int, count: int) -> int | None:
         """What so many pods of a class cost on nodes of one kind, in micro-dollars."""
-        rungs = self._market.rungs(self.classes[at])
-        prices = (offer.kind.cost.micros * -(-count // offer.pods_per_node) for offer in (rungs[0] if rungs else ()))
+        liked = self._liked(self.classes[at])
+        prices = (offer.kind.cost.micros * -(-count // offer.pods_per_node) for offer in liked)
         return min(prices, default=None)
+
+    def _liked(self, pod_class: PodClass) -> Rung:
+        """What policy prefers for the class before all else; nothing where none can be bought."""
+        return next(iter(self._market.rungs(pod_class)), ())
 
     def worth(self, node: MovableNode) -> float:
         """What the node's pods would cost at the least elsewhere, in micro-dollars, were all on their nodes alike."""
@@ -134,8 +138,7 @@ class Layout:
         takes: dict[Make, set[int]] = {}
         kinds: dict[Make, Kind] = {}
         for at, pod_class in enumerate(self.classes):
-            rungs = self._market.rungs(pod_class)
-            for offer in rungs[0] if rungs else ():
+            for offer in self._liked(pod_class):
                 kinds.setdefault(offer.kind.make, offer.kind)
                 takes.setdefault(offer.kind.make, set()).add(at)
         taints = {state.pool.name: state.pool.taints for state in self.estate.problem.pools}
@@ -215,8 +218,7 @@ class Layout:
         """What a pod of each class costs at the least where all on the node are such."""
         least = []
         for pod_class in self.classes:
-            rungs = self._market.rungs(pod_class)
-            prices = [offer.kind.cost.micros / offer.pods_per_node for offer in (rungs[0] if rungs else ())]
+            prices = [offer.kind.cost.micros / offer.pods_per_node for offer in self._liked(pod_class)]
             # What cannot be bought is not given up.
             least.append(min(prices, default=float("inf")))
         return least
