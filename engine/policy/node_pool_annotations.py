@@ -9,27 +9,28 @@ from datetime import timedelta
 from attrs import frozen
 
 from engine.model import labels
-from engine.model.duration import DurationError, format_duration, parse_duration
+from engine.model.duration import format_duration
 from engine.model.policy import OnRebalance, UnhealthyLimit
 from engine.model.reservation import OpenReservations
+from engine.policy.annotated_spans import Span, read_span
 from engine.policy.findings import ObjectFindings
 from engine.policy.located import Path
 
 _ANNOTATIONS: Path = ("metadata", "annotations")
-_DEFAULTS = {
-    labels.LAUNCH_DEADLINE: timedelta(minutes=5),
-    labels.REGISTRATION_DEADLINE: timedelta(minutes=15),
-    labels.INITIALIZATION_DEADLINE: timedelta(minutes=30),
-    labels.ACCELERATOR_GRACE: timedelta(minutes=5),
+_LONGEST, _SHORTEST = timedelta(hours=24), timedelta(seconds=1)
+_SPANS = {
+    labels.LAUNCH_DEADLINE: Span(timedelta(minutes=5), _LONGEST, _SHORTEST),
+    labels.REGISTRATION_DEADLINE: Span(timedelta(minutes=15), _LONGEST, _SHORTEST),
+    labels.INITIALIZATION_DEADLINE: Span(timedelta(minutes=30), _LONGEST, _SHORTEST),
+    labels.ACCELERATOR_GRACE: Span(timedelta(minutes=5), _LONGEST),
 }
 BRING_UP_ANNOTATIONS = (
-    *_DEFAULTS,
+    *_SPANS,
     labels.PAUSED,
     labels.OPEN_RESERVATIONS,
     labels.ON_REBALANCE,
     labels.UNHEALTHY_LIMIT,
 )
-_LONGEST = timedelta(hours=24)
 
 
 @frozen
@@ -45,7 +46,7 @@ class BringUp:
 
 def read_bring_up(annotations: Mapping[str, str], findings: ObjectFindings) -> BringUp:
     """The settings, Karpenter's hard-coded times where none is written; what is wrong goes to ``findings``."""
-    spans = {key: _duration(annotations, key, findings) for key in _DEFAULTS}
+    spans = {key: read_span(key, span, annotations, findings) for key, span in _SPANS.items()}
     registered, whole = spans[labels.REGISTRATION_DEADLINE], spans[labels.INITIALIZATION_DEADLINE]
     if registered > whole:
         written = [key for key in (labels.INITIALIZATION_DEADLINE, labels.REGISTRATION_DEADLINE) if key in annotations]
@@ -61,23 +62,6 @@ def read_bring_up(annotations: Mapping[str, str], findings: ObjectFindings) -> B
         accelerator_grace=spans[labels.ACCELERATOR_GRACE],
         paused=_paused(annotations, findings),
     )
-
-
-def _duration(annotations: Mapping[str, str], key: str, findings: ObjectFindings) -> timedelta:
-    text = annotations.get(key)
-    if text is None:
-        return _DEFAULTS[key]
-    least = timedelta(0) if key == labels.ACCELERATOR_GRACE else timedelta(seconds=1)
-    try:
-        span = parse_duration(text)
-    except (DurationError, OverflowError):
-        span = timedelta.max
-    if not least <= span <= _LONGEST:
-        message = f"{key} is {text[:40]!r}; it is a duration of at least {format_duration(least)} and at most 24h"
-        hint = f'write minutes and seconds, such as "{format_duration(_DEFAULTS[key])}"'
-        findings.error((*_ANNOTATIONS, key), "bad-annotation", message, hint)
-        return _DEFAULTS[key]
-    return span
 
 
 def _paused(annotations: Mapping[str, str], findings: ObjectFindings) -> str:

@@ -8,17 +8,17 @@ from datetime import timedelta
 from decimal import Decimal
 
 from engine.model import labels
-from engine.model.duration import DurationError, parse_duration
 from engine.model.money import UsdPerHour
 from engine.model.upkeep import Upkeep
+from engine.policy.annotated_spans import Span, read_span
 from engine.policy.findings import ObjectFindings
 
 _PLAIN = Upkeep()
 _SPANS = {
-    labels.ROLLOUT_SOAK: (_PLAIN.soak, timedelta(days=7)),
-    labels.REPAID_WITHIN: (_PLAIN.repaid_within, timedelta(days=30)),
-    labels.MIN_NODE_LIFE: (_PLAIN.node_life, timedelta(days=30)),
-    labels.WARM_UP: (_PLAIN.warm_up, timedelta(days=1)),
+    labels.ROLLOUT_SOAK: Span(_PLAIN.soak, timedelta(days=7)),
+    labels.REPAID_WITHIN: Span(_PLAIN.repaid_within, timedelta(days=30)),
+    labels.MIN_NODE_LIFE: Span(_PLAIN.node_life, timedelta(days=30)),
+    labels.WARM_UP: Span(_PLAIN.warm_up, timedelta(days=1)),
 }
 UPKEEP_ANNOTATIONS = (
     *_SPANS,
@@ -100,26 +100,20 @@ def _share(key: str, plain: Decimal, annotations: Mapping[str, str], findings: O
         return plain
     found = _SHARE.fullmatch(text.strip())
     if found is None or Decimal(found[1]) > 100:
-        _bad(key, text, "it is a share of the price of what goes", 'write a percentage, such as "15%"', findings)
+        hint = f'write "{_as_percentage(text)}"' if _MONEY.fullmatch(text) else 'write a percentage, such as "15%"'
+        _bad(key, text, "it is a share of the price of what goes, up to 100%", hint, findings)
         return plain
     return Decimal(found[1]) / 100
 
 
+def _as_percentage(number: str) -> str:
+    """What a number without a sign most likely means: ``0.15`` and ``15`` both 15%."""
+    written = Decimal(number)
+    return f"{(written * 100 if written <= 1 else min(written, Decimal(100))).normalize():f}%"
+
+
 def _span(key: str, annotations: Mapping[str, str], findings: ObjectFindings) -> timedelta:
-    plain, most = _SPANS[key]
-    text = annotations.get(key)
-    if text is None:
-        return plain
-    try:
-        span = parse_duration(text)
-    except (DurationError, OverflowError):
-        span = timedelta.max
-    if not timedelta(0) <= span <= most:
-        # In hours, since days are no unit of such a duration.
-        message = f"it is a duration of at most {most // timedelta(hours=1)}h"
-        _bad(key, text, message, 'write minutes and hours, such as "10m"', findings)
-        return plain
-    return span
+    return read_span(key, _SPANS[key], annotations, findings)
 
 
 def _flag(key: str, annotations: Mapping[str, str], findings: ObjectFindings) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from engine.model import labels
-from engine.policy.findings import ObjectFindings, did_you_mean
+from engine.policy.findings import ObjectFindings, closest
 from engine.policy.located import Path
 from engine.policy.node_pool_schema import RequirementPart
 
@@ -13,6 +13,21 @@ OURS = "nodewright.dev/"
 _ANNOTATIONS: Path = ("metadata", "annotations")
 _TEMPLATE_ANNOTATIONS: Path = ("spec", "template", "metadata", "annotations")
 _NO_EFFECT = "no-effect"
+_ELSEWHERE = {
+    labels.MAY_START_NODES: "it belongs on a PriorityClass",
+    labels.REPLACE: "it belongs on a Node, and nodewright replace writes it there",
+}
+# What Karpenter's own fields say, and people look for among our annotations.
+_FIELDS = (
+    "spec.weight",
+    "spec.limits",
+    "spec.replicas",
+    "spec.disruption.budgets",
+    "spec.disruption.consolidateAfter",
+    "spec.disruption.consolidationPolicy",
+    "spec.template.spec.expireAfter",
+    "spec.template.spec.terminationGracePeriod",
+)
 _ON_POOLS = "it belongs under the NodePool's own metadata.annotations"
 
 
@@ -47,11 +62,28 @@ def warn_of_idle_annotations(
 
 
 def refuse_unknown_annotations(annotations: Iterable[str], known: Iterable[str], findings: ObjectFindings) -> None:
-    """Those of a NodePool that look like ours and are none of ``known``."""
+    """Those of a NodePool that look like ours and are none of ``known``. A name of ours below another's domain is
+    another's annotation, and told where the domain is nearly ours."""
+    names = {key.removeprefix(OURS) for key in known}
     for key in annotations:
-        if key == labels.MAY_START_NODES:
+        domain, _, name = key.rpartition("/")
+        if key in _ELSEWHERE:
             message = f"{key} does nothing on a NodePool"
-            findings.error_at_key((*_ANNOTATIONS, key), "unknown-annotation", message, "it belongs on a PriorityClass")
-        elif key.startswith(OURS) and key not in known:
+            findings.error_at_key((*_ANNOTATIONS, key), "unknown-annotation", message, _ELSEWHERE[key])
+        elif f"{domain}/" == OURS and name not in names:
             message = f"{key} is no annotation that Nodewright knows"
-            findings.error_at_key((*_ANNOTATIONS, key), "unknown-annotation", message, did_you_mean(key, known))
+            findings.error_at_key((*_ANNOTATIONS, key), "unknown-annotation", message, _meant(name, names))
+        elif f"{domain}/" != OURS and name in names and closest(domain, (OURS.removesuffix("/"),)):
+            message = f"{key} does nothing: the annotations that Nodewright reads begin with {OURS}"
+            hint = f"did you mean {OURS}{name}?"
+            findings.warning_at_key((*_ANNOTATIONS, key), "unknown-annotation", message, hint)
+
+
+def _meant(name: str, names: Iterable[str]) -> str:
+    """The field of the NodePool that says what the name does, or the annotation that it is nearly."""
+    plain = name.replace("-", "").lower()
+    for field in _FIELDS:
+        if field.rpartition(".")[2].lower() == plain:
+            return f"it is a field of the NodePool: {field}"
+    found = closest(name, names)
+    return f"did you mean {OURS}{found}?" if found is not None else ""
