@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from datetime import datetime
 
 from attrs import evolve, frozen
 
@@ -16,10 +17,13 @@ from engine.decide.losses import losses
 from engine.decide.machines import machines
 from engine.disruption.budget_rules import BudgetRules
 from engine.disruption.budgets import PoolStanding
+from engine.disruption.candidate import Candidate
 from engine.disruption.candidates import choose, nobody_moves
 from engine.disruption.machine import Machine
+from engine.disruption.pending import pending
 from engine.disruption.reasons import reasons
 from engine.disruption.replacing import Replacing
+from engine.model.pending import Pending
 from engine.model.plan import Kept, Removal, RemovalPhase, Verdict
 from engine.model.policy import NodePool, Policy
 from engine.model.reason import DisruptionReason
@@ -67,6 +71,7 @@ def departures(
         if may_move
         else reasons(free, now, snapshot.blocked_evictions)
     )
+    candidates = found.candidates
     if replacing is not None:
         found = found.without_replacing(replacing)
     asked = elsewhere.replacing(found.candidates, found.idle)
@@ -90,8 +95,13 @@ def departures(
     draining = drained(removals, stays, fleet, pools, snapshot, blocked)
     removals, kept_for = draining.removals, draining.stays
     going = {removal.record.claim for removal in removals}
+    causes = _causes(known, candidates, now)
     kept = (
-        _kept(sighting, kept_for.get(sighting.claim.name) or PoolUnknown(node_pool=sighting.claim.node_pool))
+        evolve(
+            _kept(sighting, kept_for.get(sighting.claim.name) or PoolUnknown(node_pool=sighting.claim.node_pool)),
+            pending=causes.get(sighting.claim.name, ()),
+            drained_by=draining.deadlines.get(sighting.claim.name),
+        )
         for sighting in fleet.sightings
         if sighting.claim.name not in going
     )
@@ -156,6 +166,16 @@ def _standings(
         )
         for name, pool in pools.items()
     }
+
+
+def _causes(
+    known: Iterable[Machine], candidates: Iterable[Candidate], now: datetime
+) -> Mapping[str, tuple[Pending, ...]]:
+    """What each machine is to go for, by claim."""
+    own: dict[str, list[Candidate]] = {}
+    for each in candidates:
+        own.setdefault(each.machine.name, []).append(each)
+    return {each.name: pending(each, own.get(each.name, ()), now) for each in known}
 
 
 def _kept(sighting: Sighting, reason: StayReason) -> Kept:

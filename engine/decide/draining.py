@@ -41,10 +41,12 @@ _HOLDS_FOR_GOOD = (PoolPaused, KarpenterOwnsPool, SeveralNodes, GuardrailBlocks)
 
 @frozen
 class Drained:
-    """``removals`` with the pods that this pass asks; ``stays`` are why each other machine stays, by claim."""
+    """``removals`` with the pods that this pass asks; ``stays`` are why each other machine stays, by claim, and
+    ``deadlines`` by when what is left on the marked ones of them is deleted."""
 
     removals: tuple[Removal, ...]
     stays: Mapping[str, StayReason] = field(factory=dict)
+    deadlines: Mapping[str, datetime] = field(factory=dict)
 
 
 def drained(
@@ -72,7 +74,7 @@ def drained(
             kept.pop(removal.record.claim, None)
         else:
             kept[removal.record.claim] = step
-    return Drained(tuple(done), kept)
+    return Drained(tuple(done), kept, draining.deadlines(kept) if blocked is None else {})
 
 
 class _Draining:
@@ -94,6 +96,16 @@ class _Draining:
             elif self._now >= deadline:
                 yield Removal(self._record(sighting, deadline), RemovalPhase.RELEASE)
 
+    def deadlines(self, stays: Mapping[str, StayReason]) -> Mapping[str, datetime]:
+        """When the time to drain is over of each of these whose end nothing holds back."""
+        found = {}
+        for claim, reason in stays.items():
+            sighting = self._sightings.get(claim)
+            deadline = self._deadline(sighting) if sighting is not None else None
+            if deadline is not None and not isinstance(reason, _HOLDS_FOR_GOOD):
+                found[claim] = deadline
+        return found
+
     def step(self, removal: Removal) -> Removal | StayReason:
         """The removal as it is done now, or why it waits."""
         sighting = self._sightings.get(removal.record.claim)
@@ -113,12 +125,12 @@ class _Draining:
         guarded = {pod.key for pod in left if pod.do_not_disrupt and is_by_choice}
         asked = _first_tier(left, {each.pod for each in forced} | guarded)
         if asked or forced or not is_marked or not is_by_choice:
-            return evolve(removal, phase=RemovalPhase.MARK, pods=asked, forced=forced)
+            return evolve(removal, phase=RemovalPhase.MARK, pods=asked, forced=forced, drained_by=deadline)
         if left:
             staying = min((pod.key for pod in left if pod.key in guarded and not pod.deleting), default=None)
             return DoNotDisrupt(pod=str(staying)) if staying is not None else Drains(pods=len(left))
         if removal.phase is RemovalPhase.MARK:
-            return evolve(removal, pods=())
+            return evolve(removal, pods=(), drained_by=deadline)
         if is_late:
             return removal
         volumes = self._attached(sighting)

@@ -47,7 +47,8 @@ def _timeless(record: RemovalRecord) -> RemovalRecord:
 
 
 def _stays(kept: tuple[Kept, ...]) -> Iterator[str]:
-    """Each machine that stays with its reason; what else a line of the plan shows of it is its claim's."""
+    """Each machine that stays with its reason. What else a line of the plan shows of it is its claim's, or does nothing
+    before that reason is another."""
     known: dict[StayReason, str] = {}
     for each in kept:
         if each.reason not in known:

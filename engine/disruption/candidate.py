@@ -42,7 +42,12 @@ class Candidate:
     @property
     def why(self) -> str:
         """Its reason and what says so, without its pool: ``Drifted: label stage none -> two``."""
-        return f"{self.reason.value}: {self.rule.removeprefix(f'{self.machine.pool.name}: ')}"
+        return f"{self.reason.value}: {self.says}"
+
+    @property
+    def says(self) -> str:
+        """What allows it, without its pool: ``label stage none -> two``."""
+        return self.rule.removeprefix(f"{self.machine.pool.name}: ")
 
     @property
     def phase(self) -> RemovalPhase:

@@ -13,6 +13,7 @@ from datetime import datetime
 from engine.disruption.candidate import Candidate
 from engine.disruption.holds import Blocked, kept_by
 from engine.disruption.machine import Machine
+from engine.model.pending import Pending
 from engine.model.reason import DisruptionReason
 from engine.model.replacement import RolloutWaits
 from engine.model.stay import StayReason
@@ -22,15 +23,22 @@ _TOLD = 2
 
 def drifted(machine: Machine, now: datetime, blocked: Blocked) -> Candidate | StayReason | None:
     """Whether a machine may go because it drifted, or why not; None where it did not."""
-    if not machine.changes:
+    cause = drift_of(machine, now)
+    if cause is None:
         return None
     kept = kept_by(machine, blocked, has_to_go=True)
     if kept is not None:
         return kept
+    return Candidate(machine, cause.reason, f"{machine.pool.name}: {cause.why}", since=cause.since)
+
+
+def drift_of(machine: Machine, now: datetime) -> Pending | None:
+    """What is other than the pool would launch it today, whether or not it may go for it; None where nothing is."""
+    if not machine.changes:
+        return None
     more = f" and {len(machine.changes) - _TOLD} more" if len(machine.changes) > _TOLD else ""
     what = ", ".join(map(str, machine.changes[:_TOLD])) + more
-    rule = f"{machine.pool.name}: {what}"
-    return Candidate(machine, DisruptionReason.DRIFTED, rule, since=machine.drifted_since or now)
+    return Pending(DisruptionReason.DRIFTED, what, since=machine.drifted_since or now)
 
 
 class Rollouts:

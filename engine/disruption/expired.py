@@ -14,6 +14,7 @@ from engine.disruption.candidate import Candidate
 from engine.disruption.holds import Blocked, kept_by
 from engine.disruption.machine import Machine
 from engine.model.duration import format_duration
+from engine.model.pending import Pending
 from engine.model.reason import DisruptionReason
 from engine.model.stay import StayReason
 
@@ -24,15 +25,21 @@ _STEPS = 2**16
 
 def expired(machine: Machine, now: datetime, blocked: Blocked) -> Candidate | StayReason | None:
     """Whether a machine may go for its age, or why not; None where it is not old enough."""
-    due = expires_at(machine)
-    if due is None or now < due:
+    cause = expiry_of(machine, now)
+    if cause is None:
         return None
     kept = kept_by(machine, blocked, has_to_go=True)
     if kept is not None:
         return kept
-    assert machine.pool.expire_after is not None
-    rule = f"{machine.pool.name}: expireAfter {format_duration(machine.pool.expire_after)}"
-    return Candidate(machine, DisruptionReason.EXPIRED, rule, since=due)
+    return Candidate(machine, cause.reason, f"{machine.pool.name}: {cause.why}", since=cause.since)
+
+
+def expiry_of(machine: Machine, now: datetime) -> Pending | None:
+    """That its time has come, whether or not it may go for it; None before that."""
+    due, after = expires_at(machine), machine.pool.expire_after
+    if due is None or after is None or now < due:
+        return None
+    return Pending(DisruptionReason.EXPIRED, f"expireAfter {format_duration(after)}", since=due)
 
 
 def expires_at(machine: Machine) -> datetime | None:

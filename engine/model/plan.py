@@ -13,6 +13,7 @@ from engine.model.drain import ForcedEviction
 from engine.model.ledger import Ledger
 from engine.model.money import UsdPerHour
 from engine.model.packing_bound import PackingBound
+from engine.model.pending import Pending
 from engine.model.pod import PodKey
 from engine.model.refusal import LostOffering, PoolRefusal, Refusal
 from engine.model.replacement import DeleteFirst
@@ -68,7 +69,9 @@ class RemovalPhase(str, Enum):
 
 @frozen
 class Kept:
-    """A machine that stays, with the first reason that keeps it."""
+    """A machine that stays, with the first reason that keeps it. ``pending`` is what it is to go for all the same, once
+    nothing keeps it. ``drained_by``: it is marked, and what is left of its pods is deleted by then, whatever holds
+    them; None where nothing is."""
 
     claim: str
     node: str | None
@@ -78,6 +81,8 @@ class Kept:
     capacity_type: str
     usd_per_hour: UsdPerHour
     reason: StayReason
+    pending: tuple[Pending, ...] = ()
+    drained_by: datetime | None = None
 
 
 @frozen
@@ -93,7 +98,7 @@ class Placement:
 class Removal:
     """``pods`` are asked to leave by this plan, and ``places`` are where those of the machine would go. ``saving`` is
     the machine's price less that of what takes its place, None where it goes by nobody's choice. ``delete_first``: no
-    place is made ready before."""
+    place is made ready before. ``drained_by``: as of a machine that is kept."""
 
     record: RemovalRecord
     phase: RemovalPhase
@@ -103,6 +108,7 @@ class Removal:
     places: tuple[Placement, ...] = ()
     saving: UsdPerHour | None = None
     delete_first: DeleteFirst | None = None
+    drained_by: datetime | None = None
 
 
 @frozen

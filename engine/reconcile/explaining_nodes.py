@@ -17,6 +17,7 @@ from engine.model.claim import Claim
 from engine.model.duration import format_duration
 from engine.model.fault import Fault
 from engine.model.plan import Kept, Removal, RemovalPhase
+from engine.model.policy import NodePool
 from engine.model.reason import VOLUNTARY_REASONS, DisruptionReason
 from engine.model.refusal import GuardrailBlocks
 from engine.model.replacement import (
@@ -56,6 +57,9 @@ from engine.report.replacement_words import going_words
 from engine.report.stay_words import stay_words
 from engine.report.words import counted, refusal_words
 
+# What pods are not let wait for, where there is an end to it.
+_BY_THE_END = (DisruptionReason.DRIFTED, DisruptionReason.EXPIRED)
+
 
 def explain_node(asked: Asked, name: str) -> NodeExplanation:
     """``name`` is a node's, or its claim's. Raises Fault."""
@@ -63,6 +67,7 @@ def explain_node(asked: Asked, name: str) -> NodeExplanation:
     claim, node = sighting.claim, sighting.node.name if sighting.node is not None else ""
     kept = next((each for each in asked.plan.kept if each.claim == claim.name), None)
     removal = next((each for each in asked.plan.removals if each.record.claim == claim.name), None)
+    said = kept or removal
     inputs, now = claim.inputs, asked.snapshot.taken_at
     has_pool = asked.policy.node_pool(claim.node_pool) is not None
     budgets = (
@@ -77,8 +82,11 @@ def explain_node(asked: Asked, name: str) -> NodeExplanation:
         machine=f"{inputs.instance_type} {inputs.capacity_type} in {inputs.zone} at {claim.usd_per_hour}",
         environment=asked.environment.name,
         at=now,
-        outcome=_leaves(removal, now) if removal is not None else _stays(kept, sighting, asked),
+        outcome=_leaves(removal, asked) if removal is not None else _stays(kept, now),
         to_change=_to_change(kept.reason, asked) if kept is not None else "",
+        pending=kept.pending if kept is not None else (),
+        grace=_grace(said, asked.policy.node_pool(claim.node_pool)) if said is not None else "",
+        drained_by=said.drained_by if said is not None else None,
         rules=tuple(_rules(asked, claim)),
         budgets=budgets,
     )
@@ -109,23 +117,41 @@ def machine_named(asked: Asked, name: str) -> Sighting:
     raise unknown("node or machine", name, sorted(known))
 
 
-def _leaves(removal: Removal, now: datetime) -> str:
-    record = removal.record
+def _leaves(removal: Removal, asked: Asked) -> str:
+    record, now = removal.record, asked.snapshot.taken_at
     act = "is let go" if removal.phase is RemovalPhase.RELEASE else "is cordoned and drained, and then let go"
     use = record.budget
     budget = f"; budget {use.budget}: {use.used} of {use.allowed}, this one counted" if use is not None else ""
     going = going_words(removal, lambda refused: refusal_words(refused.refusal, now))
-    return f"It {act}: {record.reason.value}, by {record.rule}{budget}{going}."
+    return f"It {act}: {record.reason.value}, by {record.rule}{budget}{going}{_held(removal, asked)}."
 
 
-def _stays(kept: Kept | None, sighting: Sighting, asked: Asked) -> str:
+def _held(removal: Removal, asked: Asked) -> str:
+    """Which of the pods that are asked to leave will be refused for now."""
+    blocked = asked.snapshot.blocked_evictions
+    held = [f"{pod} ({blocked[pod]})" for pod in removal.pods if pod in blocked]
+    return f"; not free to leave yet: {', '.join(held)}" if held else ""
+
+
+def _stays(kept: Kept | None, now: datetime) -> str:
     if kept is None:
         return "It is on its way out already: the published document lets it go."
-    words = f"It stays: {stay_words(kept.reason, asked.snapshot.taken_at)}."
-    if sighting.node is None or not sighting.node.replace_asked:
-        return words
-    at = sighting.node.replace_asked_at
-    return f"{words} Its replacement was asked for by annotation{f' at {at:%Y-%m-%d %H:%M:%SZ}' if at else ''}."
+    return f"It stays: {stay_words(kept.reason, now)}."
+
+
+def _grace(of: Kept | Removal, pool: NodePool | None) -> str:
+    """What the pool's terminationGracePeriod means for a machine that is marked, or is to be."""
+    if pool is None or pool.termination_grace_period is None:
+        return ""
+    grace = f"terminationGracePeriod {format_duration(pool.termination_grace_period)}"
+    if of.drained_by is not None:
+        by = f"{of.drained_by:%Y-%m-%d %H:%M:%SZ}"
+        return f"What is left of its pods is deleted by {by}, whatever holds them: {grace} since its mark."
+    if isinstance(of, Removal):
+        is_to_be_marked = of.phase is RemovalPhase.MARK
+    else:
+        is_to_be_marked = any(each.reason in _BY_THE_END for each in of.pending)
+    return f"Once it is marked, its pods are gone within {grace}, whatever holds them." if is_to_be_marked else ""
 
 
 def _to_change(reason: StayReason, asked: Asked) -> str:

@@ -8,6 +8,7 @@ from datetime import datetime
 from attrs import Factory, frozen
 
 from engine.disruption.explained import BudgetExplanation
+from engine.model.pending import Pending
 from engine.model.rule import Enforcement, ParameterValue, RuleKind
 
 
@@ -64,7 +65,12 @@ class PodExplanation:
 
 @frozen
 class NodeExplanation:
-    """``outcome`` says whether the machine leaves, and why or why not; ``to_change`` what would make it otherwise."""
+    """``outcome`` says whether the machine leaves, and why or why not; ``to_change`` what would make it otherwise.
+
+    ``pending`` is what a machine that stays is to go for all the same, once nothing keeps it. ``grace`` says what its
+    pool's terminationGracePeriod means for it, empty where there is none, or nothing to go for. ``drained_by``: by then
+    what is left on it is deleted, since it is marked.
+    """
 
     node: str
     claim: str
@@ -74,6 +80,9 @@ class NodeExplanation:
     at: datetime
     outcome: str
     to_change: str = ""
+    pending: tuple[Pending, ...] = ()
+    grace: str = ""
+    drained_by: datetime | None = None
     rules: tuple[RuleSaid, ...] = ()
     budgets: tuple[BudgetExplanation, ...] = ()
 

@@ -18,6 +18,7 @@ from engine.report.explain_report import (
     RuleSaid,
     Step,
 )
+from engine.report.pending_words import pending_sentence
 from engine.report.tables import Screen, examples, heading, indented, table
 from engine.report.words import counted
 
@@ -62,6 +63,11 @@ def _node(node: NodeExplanation) -> Iterator[RenderableType]:
         named, f"{node.machine}, pool {node.node_pool}, in {node.environment} at {node.at:%Y-%m-%d %H:%M} UTC"
     )
     yield Text(node.outcome, style="bold")
+    if node.pending:
+        yield Text("It is to go all the same, once nothing keeps it:")
+        yield from (indented(Text(pending_sentence(each, node.at))) for each in node.pending)
+    if node.grace:
+        yield Text(node.grace)
     if node.to_change:
         yield Text(node.to_change)
     if node.rules:

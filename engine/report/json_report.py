@@ -19,8 +19,10 @@ from engine.model.snapshot import Snapshot
 from engine.model.stay import StayReason
 from engine.report.cluster_notes import pause_of
 from engine.report.doctor_report import Finding
+from engine.report.going import going_plain
 from engine.report.idle_reservations import idle_words
 from engine.report.milestones import Expected, expectations, steps
+from engine.report.pending_words import kept_words
 from engine.report.plan_report import plan_line
 from engine.report.plan_rules import verdict_words
 from engine.report.standing import Standing, standings
@@ -69,7 +71,10 @@ def plan_json(plan: Plan, recorded_at: datetime | None = None) -> str:
             "repriced": list(plan.repriced),
             "launches": [_launch(launch) for launch in plan.launches],
             "removals": [_removal(removal) for removal in plan.removals],
-            "kept": [{**to_plain(kept), "reason": _reason(kept.reason, now)} for kept in plan.kept],
+            "kept": [
+                {**to_plain(kept), "reason": _reason(kept.reason, now), "words": kept_words(kept, now)}
+                for kept in plan.kept
+            ],
             "placements": [{"pod": str(each.pod), "node": each.node, "claim": each.claim} for each in plan.placements],
             "unplaced": [
                 {
@@ -127,6 +132,7 @@ def standing_json(snapshot: Snapshot, policy: Policy, outcome: Outcome | None, p
             "paused_pools": {pool.name: pool.paused for pool in policy.node_pools if pool.paused},
             "karpenter": to_plain(snapshot.karpenter),
             "nodes": [standing_of(one, expected, snapshot.taken_at) for one in every],
+            "going": going_plain(plan, snapshot) if plan is not None else None,
             "waiting_pods": sorted(str(pod.key) for pod in snapshot.pods if pod.is_waiting),
             "problems": [str(problem) for problem in snapshot.problems],
             "last_outcome": to_plain(outcome) if outcome is not None else None,
@@ -220,6 +226,7 @@ def _removal(removal: Removal) -> dict[str, Any]:
         "places": [{"pod": str(each.pod), "node": each.node, "claim": each.claim} for each in removal.places],
         "saving_usd_per_hour": _dollars(removal.saving) if removal.saving is not None else None,
         "delete_first": to_plain(removal.delete_first),
+        "drained_by": to_plain(removal.drained_by),
     }
 
 

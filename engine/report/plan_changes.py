@@ -14,6 +14,7 @@ from engine.model.money import total
 from engine.model.plan import Kept, Launch, LaunchReason, Plan, Removal, RemovalPhase
 from engine.model.replacement import MovedLately, NewlyUp, NotQuiet
 from engine.model.stay import BelowConsolidateAfter, InUse
+from engine.report.pending_words import deadline_words, kept_words, pending_counts
 from engine.report.relaxed_words import relaxed_lines
 from engine.report.replacement_words import going_words
 from engine.report.stay_words import stay_words
@@ -82,7 +83,7 @@ def kept_section(plan: Plan, now: datetime, *, details: bool) -> Iterator[Render
             group[0].node_pool,
             str(len(group)),
             in_table(total(kept.usd_per_hour for kept in group)),
-            _kept_words(group, now),
+            "; ".join(filter(None, (_group_words(group, now), pending_counts(group)))),
         )
     yield indented(rows)
     if details:
@@ -94,7 +95,7 @@ def kept_section(plan: Plan, now: datetime, *, details: bool) -> Iterator[Render
                 kept.zone,
                 kept.capacity_type,
                 in_table(kept.usd_per_hour),
-                stay_words(kept.reason, now),
+                kept_words(kept, now),
             )
         yield indented(one_by_one)
 
@@ -157,7 +158,8 @@ def _budget_words(removal: Removal) -> str:
 
 
 def _going_words(removal: Removal, now: datetime) -> str:
-    return going_words(removal, lambda refused: refusal_words(refused.refusal, now))
+    until = f"; {deadline_words(removal.drained_by, now)}" if removal.drained_by is not None else ""
+    return f"{going_words(removal, lambda refused: refusal_words(refused.refusal, now))}{until}"
 
 
 def _kept_groups(every: Sequence[Kept]) -> Iterable[list[Kept]]:
@@ -167,7 +169,7 @@ def _kept_groups(every: Sequence[Kept]) -> Iterable[list[Kept]]:
     return [groups[alike] for alike in sorted(groups)]
 
 
-def _kept_words(group: Sequence[Kept], now: datetime) -> str:
+def _group_words(group: Sequence[Kept], now: datetime) -> str:
     """One sentence for nodes that stay for the same kind of reason."""
     reasons = [kept.reason for kept in group]
     in_use = [reason for reason in reasons if isinstance(reason, InUse)]

@@ -16,6 +16,7 @@ from engine.model.plan import Plan
 from engine.model.policy import Policy
 from engine.model.snapshot import Snapshot
 from engine.report.cluster_notes import karpenter_notes, paused_notes
+from engine.report.going import going_section
 from engine.report.standing import Standing, standings
 from engine.report.status_milestones import milestones_section
 from engine.report.tables import BAR, Rows, Screen, heading, in_table, indented, table, zones_in_short
@@ -43,6 +44,8 @@ def render_status(
         ]
     if 0 < len(every) <= _ONE_BY_ONE:
         lines += [Text(""), heading("Instances"), indented(_instances(every))]
+    leaving = list(going_section(plan, snapshot, most=_ONE_BY_ONE)) if plan is not None else []
+    lines += [Text(""), *leaving] if leaving else []
     milestones = list(milestones_section(every, ledger, read_at, most=_ONE_BY_ONE))
     lines += [Text(""), *milestones] if milestones else []
     lines += _without_claim(snapshot)

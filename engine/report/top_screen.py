@@ -17,6 +17,7 @@ from engine.model.plan import Plan
 from engine.model.pod import PodPhase
 from engine.model.snapshot import Snapshot
 from engine.report.cluster_notes import karpenter_notes, pause_of, paused_notes
+from engine.report.going import going_plain, going_section
 from engine.report.json_report import standing_of
 from engine.report.milestones import expectations, steps
 from engine.report.standing import NodePhase, Standing, standings
@@ -30,6 +31,7 @@ TOP_SCHEMA = "nodewright.dev/top/v1"
 _BAR_CELLS = 10
 _IN_FLIGHT_SHOWN = 10
 _WAITING_SHOWN = 12
+_GOING_SHOWN = 8
 _OFFERING = (NodePhase.READY, NodePhase.UNREADY, NodePhase.LEAVING)
 
 
@@ -41,7 +43,8 @@ def top_screen(snapshot: Snapshot, plan: Plan, now: datetime) -> RenderableType:
     if every:
         region = every[0].claim.labels.get(keys.REGION, "zones")
         lines += [Text(""), heading("Node sets"), indented(node_sets_table(every, region, keeps_bars=True))]
-    for section in (_in_flight(every, plan, now), _waiting(waiting_pods(snapshot, plan), now)):
+    leaving = going_section(plan, snapshot, most=_GOING_SHOWN)
+    for section in (_in_flight(every, plan, now), leaving, _waiting(waiting_pods(snapshot, plan), now)):
         rendered = list(section)
         if rendered:
             lines += [Text(""), *rendered]
@@ -66,6 +69,7 @@ def top_json(snapshot: Snapshot, plan: Plan, now: datetime) -> str:
             "accelerators_allocatable": offered,
             "running_pods": running,
             "nodes": [standing_of(one, expected, now) for one in every],
+            "going": going_plain(plan, snapshot),
             "waiting_pods": [
                 {
                     "pod": str(each.pod),
