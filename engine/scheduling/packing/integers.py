@@ -63,7 +63,7 @@ def steps_of_integer_program(part: Part, columns: int) -> int:
 
 def promising(part: Part, columns: Sequence[Column], optimum: Optimum) -> list[Column]:
     """Columns that the optimum uses or nearly does."""
-    kinds = np.array([each.kind for each in columns])
+    kinds = np.array([each.kind for each in columns], dtype=np.int64)
     prices = part.prices[kinds] / MICROS
     each_worth = optimum.worth.tolist()
     worth = np.array([sum(pods * each_worth[place] for place, pods in each.load) for each in columns])

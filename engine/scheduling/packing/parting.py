@@ -58,6 +58,9 @@ def _ground(problem: PackingProblem) -> _Ground:
     requests = np.array([each.requests for each in classes], np.int64).reshape(len(classes), -1)
     rooms = np.array([kind.room for kind in kinds], np.int64).reshape(len(kinds), -1)
     most = np.array([UNLIMITED if kind.most is None else kind.most for kind in kinds], np.int64)
+    takes = np.array([kind.takes for kind in kinds], np.int64).reshape(len(kinds), limits)
+    # Of what takes more than a limit leaves, not even one is to be had.
+    is_to_be_had = (most > 0) & (takes <= np.array(problem.limits, np.int64)).all(axis=1)
     named: dict[frozenset[int], Bools] = {}
     asked: dict[tuple[tuple[int, ...], frozenset[int]], int] = {}
     holding: dict[tuple[int, int], Bools] = {}
@@ -69,8 +72,8 @@ def _ground(problem: PackingProblem) -> _Ground:
         key = (each.requests, each.kinds)
         if key not in asked:
             if each.kinds not in named:
-                named[each.kinds] = most > 0
-                named[each.kinds] &= np.isin(np.arange(len(kinds)), np.fromiter(each.kinds, np.int64, len(each.kinds)))
+                own = np.fromiter(each.kinds, np.int64, len(each.kinds))
+                named[each.kinds] = is_to_be_had & np.isin(np.arange(len(kinds)), own)
             holds = named[each.kinds].copy()
             # Classes by the hundred ask for a few different amounts of each resource.
             for of in [(resource, amount) for resource, amount in enumerate(each.requests) if amount]:
@@ -84,7 +87,7 @@ def _ground(problem: PackingProblem) -> _Ground:
         counts=np.array([each.count for each in classes], np.int64),
         rooms=rooms,
         prices=np.array([kind.micros_per_hour for kind in kinds], np.int64),
-        takes=np.array([kind.takes for kind in kinds], np.int64).reshape(len(kinds), limits),
+        takes=takes,
         most=most,
         limits=np.array(problem.limits, np.int64),
         homes=np.array([np.frombuffer(row, np.bool_) for row in rows], np.bool_).reshape(len(rows), len(kinds)),

@@ -150,6 +150,20 @@ def test_a_limit_that_small_nodes_use_up_is_spent_on_large_ones() -> None:
     assert packing.nodes == (PackedNodes(1, ((0, 4),), 2),)
 
 
+def test_where_limits_leave_room_for_no_node_nothing_is_searched() -> None:
+    # Many sizes, of which a search would make much.
+    sizes = [(3 + 5 * place % 17, 2 + 7 * place % 23) for place in range(14)]
+    problem = PackingProblem(
+        classes=tuple(PackClass(size, 20, frozenset({0, 1})) for size in sizes),
+        kinds=(NodeKind((32, 32), DOLLAR, takes=(0, 2)), NodeKind((64, 48), 2 * DOLLAR, takes=(0, 3))),
+        limits=(0, 1),
+    )
+    packing = pack(problem, STEPS)
+    check(problem, packing)
+    assert (packing.nodes, packing.steps) == ((), 0)
+    assert packing.unplaced == tuple((place, 20) for place in range(14))
+
+
 def test_a_class_barred_from_the_cheapest_kind_is_not_put_there() -> None:
     problem = PackingProblem(
         classes=(PackClass((1,), 3, frozenset({0, 1})), PackClass((1,), 3, frozenset({1}))),
