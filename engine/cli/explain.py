@@ -87,7 +87,7 @@ def _show(explanation: Explanation, output: Output) -> None:
 def _show_budget(of: Asked, name: str, reason: DisruptionReason | None, output: Output) -> None:
     from engine.reconcile.explaining_budgets import explain_budget
 
-    found = explain_budget(of.policy, of.environment, name, reason, of.snapshot)
+    found = explain_budget(of.policy, of.environment, name, reason, of.snapshot, plan=of.plan)
     if output is Output.JSON:
         from engine.report.explain_report_json import budgets_json
 

@@ -19,6 +19,8 @@ from engine.disruption.budget_rules import BudgetRules
 from engine.disruption.budgets import PoolStanding
 from engine.disruption.candidate import Candidate
 from engine.disruption.candidates import choose, nobody_moves
+from engine.disruption.counted import Counted, Counts
+from engine.disruption.involuntary import Cause
 from engine.disruption.machine import Machine
 from engine.disruption.pending import pending
 from engine.disruption.reasons import reasons
@@ -135,6 +137,7 @@ def _standings(
     serving: dict[str, int] = {}
     gpus: dict[str, int] = {}
     pools: dict[str, NodePool] = {}
+    counted: dict[str, list[Counted]] = {}
 
     def add(counts: dict[str, int], pool: str, more: int = 1) -> None:
         counts[pool] = counts.get(pool, 0) + more
@@ -149,13 +152,17 @@ def _standings(
             add(gpus, machine.pool.name, gpu_count(machine.claim.capacity))
             is_serving = machine.serves and machine.claim.name not in doom.causes
             add(serving if is_serving else out, machine.pool.name)
-    left_before = [leaving.record for leaving in fleet.leaving if leaving.may_run]
-    for record in (*left_before, *(removal.record for removal in lost)):
+            if not is_serving:
+                counted.setdefault(machine.pool.name, []).append(_out(machine, doom.causes.get(machine.claim.name)))
+    left_before = [(leaving.record, Counts.LEFT) for leaving in fleet.leaving if leaving.may_run]
+    for record, how in (*left_before, *((removal.record, Counts.LOST) for removal in lost)):
         had_no_node = record.reason is DisruptionReason.NOT_INITIALIZED and record.node is None
         if record.reason is not DisruptionReason.LAUNCH_REFUSED and not had_no_node:
             add(base, record.node_pool)
             add(gpus, record.node_pool, gpu_count(record.capacity))
             add(out, record.node_pool)
+            of_record = Counted(record.claim, record.node, how, record.reason)
+            counted.setdefault(record.node_pool, []).append(of_record)
     return {
         name: PoolStanding(
             pool=pool,
@@ -163,9 +170,19 @@ def _standings(
             out=out.get(name, 0),
             serving=serving.get(name, 0),
             gpus=gpus.get(name, 0),
+            counted=tuple(sorted(counted.get(name, ()), key=lambda each: each.claim)),
         )
         for name, pool in pools.items()
     }
+
+
+def _out(machine: Machine, cause: Cause | None) -> Counted:
+    name = machine.node.name if machine.node is not None else None
+    if cause is not None:
+        return Counted(machine.name, name, Counts.DOOMED, cause.reason)
+    if machine.is_marked:
+        return Counted(machine.name, name, Counts.MARKED, machine.going_for)
+    return Counted(machine.name, name, Counts.NOT_READY)
 
 
 def _causes(

@@ -16,6 +16,7 @@ from datetime import UTC, datetime
 from attrs import frozen
 from cronsim import CronSimError
 
+from engine.disruption.counted import Counted
 from engine.disruption.said import BudgetSaid, BudgetState
 from engine.model.duration import format_duration
 from engine.model.policy import Budget, NodePool
@@ -26,13 +27,14 @@ from engine.policy.cron import fires
 @frozen
 class PoolStanding:
     """``base`` machines of a pool count, ``out`` of them serve nobody, whatever the cause; ``serving`` do. ``gpus`` are
-    the whole accelerators of those that count."""
+    the whole accelerators of those that count. ``counted`` are those that are out, one by one, for people."""
 
     pool: NodePool
     base: int
     out: int
     serving: int
     gpus: int = 0
+    counted: tuple[Counted, ...] = ()
 
 
 def said_by_pool(pool: NodePool, reason: DisruptionReason, base: int, now: datetime) -> tuple[BudgetSaid, ...]:

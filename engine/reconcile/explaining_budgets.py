@@ -9,11 +9,14 @@ from engine.decide.budgets_asked import gone_before
 from engine.decide.departures import standings_of
 from engine.disruption.budget_rules import BudgetRules, Gone
 from engine.disruption.budgets import PoolStanding
+from engine.disruption.counted import Counted, Counts
 from engine.disruption.explained import BudgetExplanation, explained
 from engine.model.environment import Environment
 from engine.model.fault import Fault
+from engine.model.plan import Plan, RemovalPhase
 from engine.model.policy import NodePool, Policy
 from engine.model.reason import VOLUNTARY_REASONS, DisruptionReason
+from engine.model.replacement import AwaitsReplacement
 from engine.model.rule import RuleKind
 from engine.model.snapshot import Snapshot
 from engine.policy.facts.values import cluster_facts
@@ -28,17 +31,35 @@ def explain_budget(
     reason: DisruptionReason | None,
     snapshot: Snapshot,
     *,
-    at: datetime | None = None,
+    plan: Plan | None = None,
 ) -> tuple[BudgetExplanation, ...]:
     """What the budgets of the pool ``name``, or of every pool that the rule ``name`` selects, allow.
 
-    ``reason`` None is each that is by choice. ``at`` None is when the snapshot was taken; at another time the pools
-    are supposed to stand as they did then. Raises Fault where there is no pool and no disruption budget of that name.
+    ``reason`` None is each that is by choice. ``plan`` is the pass's that would follow: who goes by it counts. Raises
+    Fault where there is no pool and no disruption budget of that name.
     """
-    moment = at or snapshot.taken_at
-    return _explained(
-        policy, environment, name, reason, moment, snapshot, gone_before(snapshot), standings_of(snapshot, policy)
-    )
+    standings = standings_of(snapshot, policy)
+    going = going_by(plan, standings) if plan is not None else {}
+    gone = gone_before(snapshot)
+    return _explained(policy, environment, name, reason, snapshot.taken_at, snapshot, gone, standings, going)
+
+
+def going_by(plan: Plan, standings: Mapping[str, PoolStanding]) -> Mapping[str, tuple[Counted, ...]]:
+    """Who serves still and goes by the plan, by pool, in claim order."""
+    out = {each.claim for standing in standings.values() for each in standing.counted}
+    found: dict[str, list[Counted]] = {}
+    for removal in plan.removals:
+        record = removal.record
+        if removal.phase is RemovalPhase.MARK and record.claim not in out:
+            counted = Counted(record.claim, record.node, Counts.MARKED_NEXT, record.reason)
+            found.setdefault(record.node_pool, []).append(counted)
+    for kept in plan.kept:
+        if isinstance(kept.reason, AwaitsReplacement) and kept.claim not in out:
+            told = {f"{each.reason.value}: {each.why}": each.reason for each in kept.pending}
+            goes_for = told.get(kept.reason.why)
+            counted = Counted(kept.claim, kept.node, Counts.AWAITS, goes_for, kept.reason.claims)
+            found.setdefault(kept.node_pool, []).append(counted)
+    return {pool: tuple(sorted(found[pool], key=lambda each: each.claim)) for pool in sorted(found)}
 
 
 def explain_supposed_budget(
@@ -57,7 +78,7 @@ def explain_supposed_budget(
     }
     nowhere = Snapshot(environment=environment.name, taken_at=at)
     gone = Gone({}, at - LONGEST_OPENING)
-    return _explained(policy, environment, name, reason, at, nowhere, gone, standings)
+    return _explained(policy, environment, name, reason, at, nowhere, gone, standings, {})
 
 
 def _explained(
@@ -69,6 +90,7 @@ def _explained(
     snapshot: Snapshot,
     gone: Gone,
     standings: Mapping[str, PoolStanding],
+    going: Mapping[str, tuple[Counted, ...]],
 ) -> tuple[BudgetExplanation, ...]:
     pools, rule = _asked_about(policy, name)
     facts = cluster_facts(environment, snapshot)
@@ -77,7 +99,9 @@ def _explained(
     return tuple(
         each
         for pool in pools
-        for each in explained(standings.get(pool.name, PoolStanding(pool, 0, 0, 0)), rules, reasons, rule)
+        for each in explained(
+            standings.get(pool.name, PoolStanding(pool, 0, 0, 0)), rules, reasons, rule, going.get(pool.name, ())
+        )
     )
 
 

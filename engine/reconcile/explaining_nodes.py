@@ -71,7 +71,7 @@ def explain_node(asked: Asked, name: str) -> NodeExplanation:
     inputs, now = claim.inputs, asked.snapshot.taken_at
     has_pool = asked.policy.node_pool(claim.node_pool) is not None
     budgets = (
-        explain_budget(asked.policy, asked.environment, claim.node_pool, None, asked.snapshot, at=now)
+        explain_budget(asked.policy, asked.environment, claim.node_pool, None, asked.snapshot, plan=asked.plan)
         if has_pool
         else ()
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from engine.decide.offered import Offered, is_placeable
+from engine.disruption.explained import BudgetExplanation
 from engine.model.claim import Claim
 from engine.model.constraint import Requirement
 from engine.model.diagnostic import InvalidInput
@@ -58,8 +59,12 @@ def explain_rule(asked: Asked, name: str, workspace: Workspace) -> RuleExplanati
         sample=sample,
         now=tuple(_now(asked, rule, pods, offered, verdict)),
         said=tuple(_observed(asked, rule, verdict)),
-        budgets=explain_budget(asked.policy, asked.environment, name, None, asked.snapshot) if is_budget else (),
+        budgets=_budgets(asked, name) if is_budget else (),
     )
+
+
+def _budgets(asked: Asked, name: str) -> tuple[BudgetExplanation, ...]:
+    return explain_budget(asked.policy, asked.environment, name, None, asked.snapshot, plan=asked.plan)
 
 
 def _compiled(asked: Asked, rule: AnyRule) -> CompiledRule:

@@ -9,6 +9,7 @@ from typing import Any
 from rich.console import RenderableType
 from rich.text import Text
 
+from engine.disruption.counted import Counted, Counts
 from engine.disruption.explained import BudgetExplanation
 from engine.disruption.said import Bound, BudgetSaid, BudgetState, bounds
 from engine.model.canonical import to_plain
@@ -16,6 +17,8 @@ from engine.model.duration import format_duration
 from engine.model.rule import Enforcement
 from engine.report.tables import Screen, heading, indented, table
 from engine.report.words import counted
+
+_COUNTED = 8
 
 
 def render_budgets(explanations: Iterable[BudgetExplanation]) -> RenderableType:
@@ -35,6 +38,8 @@ def budgets_plain(explanations: Iterable[BudgetExplanation]) -> list[dict[str, A
             "at": to_plain(each.at),
             "base": each.base,
             "out": each.out,
+            "going": each.going,
+            "counted": [{**to_plain(one), "words": counted_words(one)} for one in each.counted],
             "left": each.left,
             "least": to_plain(each.least) if each.least is not None else None,
             "budgets": [
@@ -87,14 +92,39 @@ def _section(alike: Sequence[BudgetExplanation]) -> Iterator[RenderableType]:
     one = alike[0]
     reasons = ", ".join(each.reason.value for each in alike)
     at = f"{one.at.astimezone(UTC):%a %d %b %Y %H:%M} UTC"
-    yield heading(one.node_pool, f"{reasons} at {at}: {counted(one.base, 'node')}, {one.out} out")
+    going = f", {one.going} going" if one.going else ""
+    yield heading(one.node_pool, f"{reasons} at {at}: {counted(one.base, 'node')}, {one.out} out{going}")
     if one.said:
         rows = table("budget", ">allowed", "~state")
         for said in one.said:
             tells = "" if said.enforcement is Enforcement.DENY else f" ({said.enforcement.value} only)"
             rows.add(said.name + tells, _allowed(said), said_words(said, one.at))
         yield indented(rows)
+    yield from (indented(Text(f"counts: {counted_words(each)}", style="yellow")) for each in one.counted[:_COUNTED])
+    if len(one.counted) > _COUNTED:
+        yield indented(Text(f"and {len(one.counted) - _COUNTED} more count", style="yellow"))
     yield indented(_ending(one))
+
+
+def counted_words(each: Counted) -> str:
+    """``node-1 waits for gpu-7f to take its place (Drifted)``."""
+    name = each.node or each.claim
+    why = f" ({each.reason.value})" if each.reason is not None else ""
+    match each.counts:
+        case Counts.LOST:
+            return f"{name} is lost{why}"
+        case Counts.LEFT:
+            return f"{name} was let go, and may still run{why}"
+        case Counts.MARKED:
+            return f"{name} is marked, and drains{why}"
+        case Counts.DOOMED:
+            return f"{name} has to go{why}"
+        case Counts.NOT_READY:
+            return f"{name} is not ready"
+        case Counts.AWAITS:
+            return f"{name} waits for {' and '.join(each.awaits) or 'another'} to take its place{why}"
+        case Counts.MARKED_NEXT:
+            return f"{name} is marked by the next pass{why}"
 
 
 def _ending(one: BudgetExplanation) -> Text:
