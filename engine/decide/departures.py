@@ -15,6 +15,7 @@ from engine.decide.held_nodes import as_if_open
 from engine.decide.involuntary import NOBODY, Doomed, doomed, involuntary, with_signs
 from engine.decide.losses import losses
 from engine.decide.machines import machines
+from engine.decide.standing_in import StandIns
 from engine.disruption.budget_rules import BudgetRules
 from engine.disruption.budgets import PoolStanding
 from engine.disruption.candidate import Candidate
@@ -25,6 +26,7 @@ from engine.disruption.machine import Machine
 from engine.disruption.pending import pending
 from engine.disruption.reasons import reasons
 from engine.disruption.replacing import Replacing
+from engine.model.claim import Claim
 from engine.model.pending import Pending
 from engine.model.plan import Kept, Removal, RemovalPhase, Verdict
 from engine.model.policy import NodePool, Policy
@@ -98,9 +100,10 @@ def departures(
     removals, kept_for = draining.removals, draining.stays
     going = {removal.record.claim for removal in removals}
     causes = _causes(known, candidates, now)
+    stand_ins = StandIns(fleet.sightings, removals, kept_for, asked if blocked is None else None)
     kept = (
         evolve(
-            _kept(sighting, kept_for.get(sighting.claim.name) or PoolUnknown(node_pool=sighting.claim.node_pool)),
+            _kept(sighting, stand_ins.told(sighting.claim, _reason(kept_for, sighting.claim))),
             pending=causes.get(sighting.claim.name, ()),
             drained_by=draining.deadlines.get(sighting.claim.name),
         )
@@ -193,6 +196,10 @@ def _causes(
     for each in candidates:
         own.setdefault(each.machine.name, []).append(each)
     return {each.name: pending(each, own.get(each.name, ()), now) for each in known}
+
+
+def _reason(stays: Mapping[str, StayReason], claim: Claim) -> StayReason:
+    return stays.get(claim.name) or PoolUnknown(node_pool=claim.node_pool)
 
 
 def _kept(sighting: Sighting, reason: StayReason) -> Kept:

@@ -8,6 +8,7 @@ from typing import ClassVar
 
 from attrs import frozen
 
+from engine.model.pod import PodKey
 from engine.model.refusal import PoolRefusal
 
 
@@ -19,6 +20,17 @@ class AwaitsReplacement:
     code: ClassVar[str] = "awaits-replacement"
     claims: tuple[str, ...]
     why: str = ""
+
+
+@frozen
+class StandsIn:
+    """The machine came to take the place of ``claims``, whose machines are still there: ``nodes`` are their names, or
+    their claims' while they have none. ``pods`` of theirs are to move to it."""
+
+    code: ClassVar[str] = "stands-in"
+    claims: tuple[str, ...]
+    nodes: tuple[str, ...]
+    pods: tuple[PodKey, ...] = ()
 
 
 @frozen

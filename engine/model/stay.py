@@ -20,6 +20,7 @@ from engine.model.replacement import (
     NotQuiet,
     PodHolds,
     RolloutWaits,
+    StandsIn,
     Unbalanced,
 )
 
@@ -118,9 +119,10 @@ class PoolUnknown:
 
 @frozen
 class NotInitialized:
-    """The machine is launching or its node is not ready."""
+    """The machine is launching or its node is not ready. ``stands_in``: for whom it comes, where that is for others."""
 
     code: ClassVar[str] = "not-initialized"
+    stands_in: StandsIn | None = None
 
 
 class Milestone(str, Enum):
@@ -246,6 +248,7 @@ StayReason = (
     | OutsideWindow
     | TooManyUnhealthy
     | AwaitsReplacement
+    | StandsIn
     | NoPlace
     | PodHolds
     | RolloutWaits

@@ -28,6 +28,7 @@ from engine.model.replacement import (
     NotQuiet,
     PodHolds,
     RolloutWaits,
+    StandsIn,
     Unbalanced,
 )
 from engine.model.stay import (
@@ -201,6 +202,8 @@ def _to_change_elsewhere(reason: StayReason) -> str:
     match reason:
         case AwaitsReplacement(claims=claims):
             return f"Nothing: it goes once {' and '.join(claims) or 'another'} is up."
+        case StandsIn(nodes=nodes):
+            return f"Nothing: its pods come once {' and '.join(nodes)} {'goes' if len(nodes) == 1 else 'go'}."
         case NoPlace(pod=pod):
             return f"There would have to be room for {f'pod {pod}' if pod else 'another node of the pool'} elsewhere."
         case PodHolds(pod=pod):

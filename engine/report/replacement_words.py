@@ -18,12 +18,14 @@ from engine.model.replacement import (
     NotQuiet,
     PodHolds,
     RolloutWaits,
+    StandsIn,
     Unbalanced,
 )
 from engine.model.stay import NoOtherPlace, NotWorthVacating, RepaidTooLate, SavesTooLittle, TooYoung
+from engine.report.words import counted
 
 Told = Callable[[PoolRefusal], str]
-Waits = AwaitsReplacement | NoPlace | PodHolds | RolloutWaits
+Waits = AwaitsReplacement | StandsIn | NoPlace | PodHolds | RolloutWaits
 NotForMoney = NotWorthVacating | NotQuiet | NewlyUp | MovedLately | Unbalanced
 _NAMED = 2
 # Millionths of a dollar: less is shown as nothing.
@@ -36,6 +38,8 @@ def waits_words(reason: Waits, now: datetime, told: Told) -> str:
         case AwaitsReplacement(claims=claims, why=why):
             gone = f"goes once {_named(claims)} {'is' if len(claims) == 1 else 'are'} up" if claims else _NOT_YET
             return f"{gone} ({why})" if why else gone
+        case StandsIn():
+            return stand_in_words(reason)
         case NoPlace(pod=pod, refusals=refusals):
             what = f"pod {pod} has no other place" if pod else "base capacity would be short"
             return f"could go, but {what}{_why(refusals, told)}"
@@ -46,6 +50,13 @@ def waits_words(reason: Waits, now: datetime, told: Told) -> str:
             trial = f"{proven} of {canaries} replaced first {'is' if proven == 1 else 'are'} up for long enough"
             drift = f" ({change})" if change else ""
             return f"waits for a trial: {trial}, {on_trial} on trial{due}{drift}"
+
+
+def stand_in_words(of: StandsIn) -> str:
+    """``takes the place of node-1, for its 2 pods: ml/llm-0, ml/llm-1``."""
+    whose = "its" if len(of.nodes) == 1 else "their"
+    pods = f", for {whose} {counted(len(of.pods), 'pod')}: {_named([str(pod) for pod in of.pods])}" if of.pods else ""
+    return f"takes the place of {_named(of.nodes)}{pods}"
 
 
 _NOT_YET = "goes once another is up, and none can be launched now"

@@ -19,6 +19,7 @@ from engine.model.replacement import (
     NotQuiet,
     PodHolds,
     RolloutWaits,
+    StandsIn,
     Unbalanced,
 )
 from engine.model.stay import (
@@ -41,7 +42,7 @@ from engine.model.stay import (
     StayReason,
     TooManyUnhealthy,
 )
-from engine.report.replacement_words import not_worth_words, waits_words
+from engine.report.replacement_words import not_worth_words, stand_in_words, waits_words
 from engine.report.words import counted, guardrail_words, refusal_words
 
 _Kept = (
@@ -79,7 +80,7 @@ def _wanted_idle(reason: BaseCapacity | KeepsHeadroom) -> str:
 
 def stay_words(reason: StayReason, now: datetime) -> str:
     """Why a machine stays."""
-    if isinstance(reason, AwaitsReplacement | NoPlace | PodHolds | RolloutWaits):
+    if isinstance(reason, AwaitsReplacement | StandsIn | NoPlace | PodHolds | RolloutWaits):
         return waits_words(reason, now, lambda refused: refusal_words(refused.refusal, now))
     if isinstance(reason, NotWorthVacating | NotQuiet | NewlyUp | MovedLately | Unbalanced):
         return not_worth_words(reason, now)
@@ -168,8 +169,8 @@ def _outside_window(reason: OutsideWindow, now: datetime) -> str:
 
 def _under_way(reason: NotInitialized | Drains | DetachesVolumes, now: datetime) -> str:
     match reason:
-        case NotInitialized():
-            return "not up yet"
+        case NotInitialized(stands_in=stands_in):
+            return f"not up yet; {stand_in_words(stands_in)}" if stands_in is not None else "not up yet"
         case Drains(pods=pods):
             return f"on its way out: waits until {counted(pods, 'pod')} {'has' if pods == 1 else 'have'} ended"
         case DetachesVolumes(volumes=volumes, until=until):

@@ -55,6 +55,7 @@ from engine.model.replacement import (
     NotQuiet,
     PodHolds,
     RolloutWaits,
+    StandsIn,
     Unbalanced,
 )
 from engine.model.rule import LimitedResource
@@ -316,6 +317,15 @@ STAYS: list[tuple[StayReason, str]] = [
     (ConsolidationOff("consolidateAfter Never"), "never removed: consolidateAfter Never"),
     (PoolUnknown("old"), "no policy file has the pool old any more; that removes nothing"),
     (NotInitialized(), "not up yet"),
+    (
+        NotInitialized(StandsIn(("gpu-1",), ("node-1",), (PodKey("a", "llm"),))),
+        "not up yet; takes the place of node-1, for its 1 pod: a/llm",
+    ),
+    (StandsIn(("gpu-1",), ("node-1",)), "takes the place of node-1"),
+    (
+        StandsIn(("gpu-1", "gpu-2"), ("node-1", "node-2"), tuple(PodKey("a", f"llm-{at}") for at in range(3))),
+        "takes the place of node-1, node-2, for their 3 pods: a/llm-0, a/llm-1 and 1 more",
+    ),
     (
         Overdue(Milestone.LAUNCHED, NOON - 2 * MINUTE),
         "not launched, 2m past its deadline; counts, and takes no pods",
