@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from engine.cli.terminal import out, told_of_faults
+from engine.cli.terminal import Output, OutputOption, out, told_of_faults
 
 
 def replace(
@@ -16,6 +16,7 @@ def replace(
         str | None, typer.Argument(metavar="[ENV]", help="stacks/Pulumi.ENV.yaml; may be left out where it is clear.")
     ] = None,
     cancel: Annotated[bool, typer.Option("--cancel", help="Ask for it no more, as long as it is not marked.")] = False,
+    output: OutputOption = Output.TEXT,
 ) -> None:
     """Ask for another node in place of NODE, under the same budgets and rules as any. The next passes see to it."""
     with told_of_faults():
@@ -27,12 +28,24 @@ def replace(
         workspace = find_workspace(context.obj)
         name = environment or only_environment(workspace)
         ports = assemble(workspace, name)
-        if cancel:
-            withdrawn = requesting.withdraw(ports, node)
-            words = "no replacement is asked for any more" if withdrawn.was_asked else "no replacement was asked for"
-            out().print(f"{withdrawn.node}: {words}", markup=False)
+        request = requesting.withdraw(ports, node) if cancel else requesting.ask(ports, node)
+        if output is Output.JSON:
+            from engine.report.replace_report import replace_json
+
+            told = replace_json(
+                name,
+                request.node,
+                request.claim,
+                asked_at=request.asked_at,
+                was_asked=request.was_asked,
+                explained=request.explained,
+            )
+            typer.echo(told)
             return
-        request = requesting.ask(ports, node)
+        if cancel:
+            words = "no replacement is asked for any more" if request.was_asked else "no replacement was asked for"
+            out().print(f"{request.node}: {words}", markup=False)
+            return
         words = "its replacement was asked for already" if request.was_asked else "its replacement is asked for"
         out().print(f"{request.node} ({request.claim}): {words}", markup=False)
         out().print(request.outcome, markup=False)

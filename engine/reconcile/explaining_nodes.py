@@ -84,6 +84,7 @@ def explain_node(asked: Asked, name: str) -> NodeExplanation:
         environment=asked.environment.name,
         at=now,
         outcome=_leaves(removal, asked) if removal is not None else _stays(kept, now),
+        code=kept.reason.code if kept is not None else removal.phase.value if removal is not None else "",
         to_change=_to_change(kept.reason, asked) if kept is not None else "",
         pending=kept.pending if kept is not None else (),
         grace=_grace(said, asked.policy.node_pool(claim.node_pool)) if said is not None else "",

@@ -5,6 +5,8 @@ The annotation is all there is of a request. ``kubectl annotate node NODE nodewr
 
 from __future__ import annotations
 
+from datetime import datetime
+
 from attrs import evolve, frozen
 
 from engine.decide.fleet import Sighting
@@ -15,17 +17,24 @@ from engine.reconcile import passes
 from engine.reconcile.explaining import Asked
 from engine.reconcile.explaining_nodes import explain_node, machine_named
 from engine.reconcile.ports import Ports
+from engine.report.explain_report import NodeExplanation
 
 
 @frozen
 class Request:
-    """What came of asking. ``outcome`` is what a pass would do about the node now, in sentences; ``was_asked``: it was
-    asked for already, and that stands."""
+    """What came of asking. ``explained`` is what a pass would do about the node now, None where it was taken back;
+    ``was_asked``: it was asked for already, and that stands. ``asked_at`` is when."""
 
     node: str
     claim: str
-    outcome: str
+    explained: NodeExplanation | None
     was_asked: bool = False
+    asked_at: datetime | None = None
+
+    @property
+    def outcome(self) -> str:
+        """The same in sentences."""
+        return self.explained.outcome if self.explained is not None else ""
 
 
 def ask(ports: Ports, name: str) -> Request:
@@ -38,14 +47,15 @@ def ask(ports: Ports, name: str) -> Request:
     _refuse_if_left_alone(seen, sighting, name)
     node = _staying(seen, sighting, name)
     if node.replace_asked:
-        return Request(node.name, sighting.claim.name, explain_node(seen, node.name).outcome, was_asked=True)
+        standing = explain_node(seen, node.name)
+        return Request(node.name, sighting.claim.name, standing, was_asked=True, asked_at=node.replace_asked_at)
     at = seen.snapshot.taken_at
     asking = evolve(node, replace_asked=True, replace_asked_at=at)
     nodes = tuple(asking if each.name == node.name else each for each in seen.snapshot.nodes)
     then = Asked(seen.environment, seen.policy, seen.catalog, evolve(seen.snapshot, nodes=nodes))
-    outcome = explain_node(then, node.name).outcome
+    explained = explain_node(then, node.name)
     _annotate(ports, node, f"{at:%Y-%m-%dT%H:%M:%SZ}")
-    return Request(node.name, sighting.claim.name, outcome)
+    return Request(node.name, sighting.claim.name, explained, asked_at=at)
 
 
 def withdraw(ports: Ports, name: str) -> Request:
@@ -55,7 +65,7 @@ def withdraw(ports: Ports, name: str) -> Request:
     node = _staying(seen, sighting, name)
     # One that nobody could read is taken away too.
     _annotate(ports, node, None)
-    return Request(node.name, sighting.claim.name, "", was_asked=node.replace_asked)
+    return Request(node.name, sighting.claim.name, None, was_asked=node.replace_asked)
 
 
 def _seen(ports: Ports) -> Asked:

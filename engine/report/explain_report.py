@@ -66,6 +66,7 @@ class PodExplanation:
 @frozen
 class NodeExplanation:
     """``outcome`` says whether the machine leaves, and why or why not; ``to_change`` what would make it otherwise.
+    ``code`` is the stay reason's, or the phase of its removal: ``mark`` or ``release``.
 
     ``pending`` is what a machine that stays is to go for all the same, once nothing keeps it. ``grace`` says what its
     pool's terminationGracePeriod means for it, empty where there is none, or nothing to go for. ``drained_by``: by then
@@ -79,6 +80,7 @@ class NodeExplanation:
     environment: str
     at: datetime
     outcome: str
+    code: str = ""
     to_change: str = ""
     pending: tuple[Pending, ...] = ()
     grace: str = ""

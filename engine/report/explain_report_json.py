@@ -27,6 +27,11 @@ def explanation_json(explanation: Explanation) -> str:
     return _written(kind, plain)
 
 
+def node_plain(explanation: NodeExplanation) -> dict[str, Any]:
+    """What is told of one node, for a report that has it as a part."""
+    return {**to_plain(explanation), "budgets": budgets_plain(explanation.budgets)}
+
+
 def budgets_json(explanations: Iterable[BudgetExplanation]) -> str:
     """``kind`` is budget."""
     return _written("budget", {"budgets": budgets_plain(explanations)})

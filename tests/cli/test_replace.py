@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -65,5 +66,31 @@ def test_where_several_environments_are_one_has_to_be_named(one: WorldPorts) -> 
     assert "which environment is meant?" in ran.output
 
 
+def test_programs_get_the_request_and_what_a_pass_would_do_about_the_node(one: WorldPorts) -> None:
+    [node], [claim] = one.world.nodes, [each.claim for each in one.world.running()]
+
+    first = json.loads(replace(node, "sandbox", "-o", "json").stdout)
+    asked_at = f"{one.world.now:%Y-%m-%dT%H:%M:%SZ}"
+    assert (first["schema"], first["environment"]) == ("nodewright.dev/replace/v1", "sandbox")
+    assert (first["node"], first["claim"], first["asked_at"]) == (node, claim, asked_at)
+    assert (first["is_asked"], first["was_asked"]) == (True, False)
+    assert first["explained"]["code"] == "awaits-replacement"
+    [cause] = first["explained"]["pending"]
+    assert (cause["reason"], cause["since"]) == ("Drifted", asked_at)
+    assert {each["node_pool"] for each in first["explained"]["budgets"]} == {"gpu"}
+
+    again = json.loads(replace(node, "sandbox", "-o", "json").stdout)
+    assert (again["is_asked"], again["was_asked"], again["asked_at"]) == (True, True, asked_at)
+
+    back = json.loads(replace(node, "sandbox", "--cancel", "-o", "json").stdout)
+    assert (back["is_asked"], back["was_asked"], back["asked_at"], back["explained"]) == (False, True, None, None)
+
+
+def test_a_fault_is_words_and_no_json(one: WorldPorts) -> None:
+    ran = replace("nobody", "sandbox", "-o", "json")
+    assert (ran.exit_code, ran.stdout) == (1, "")
+    assert "there is no node or machine 'nobody'" in ran.stderr
+
+
 def test_the_command_is_documented() -> None:
-    assert "| `replace NODE [ENV] [--cancel]` |" in (REPOSITORY / "docs" / "commands.md").read_text()
+    assert "| `replace NODE [ENV] [--cancel] [-o text\\|json]` |" in (REPOSITORY / "docs" / "commands.md").read_text()
