@@ -1,4 +1,4 @@
-"""What an environment stands on: its network when owned, the roles of its nodes."""
+"""What an environment stands on: its network when owned, the roles of its nodes, its queue when owned."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import pulumi
 import pulumi_aws as aws
 
 from engine.converge.ground import FoundationParts, Ground, PartsMaker, attachment_name, foundation_digest, owned_tags
+from engine.converge.interruption_queue import lay_interruption_queue
 from engine.converge.subnets import network_plan
 from engine.model.document import DesiredDocument, Foundation
 from engine.model.environment import Environment, NetworkMode
@@ -23,7 +24,7 @@ _NODES_ASSUME_IT = json.dumps(
 def declare_foundation(
     document: DesiredDocument, environment: Environment, provider: pulumi.ProviderResource, *, protect: bool
 ) -> Ground:
-    """Declare network and roles; `protect` guards the network against deletion. Raises NetworkTooSmall."""
+    """Declare network, queue and roles; `protect` guards the network against deletion. Raises NetworkTooSmall."""
     parts = FoundationParts(environment.name)
     options = pulumi.ResourceOptions(parent=parts, provider=provider)
     ground = lay_foundation(parts, document.foundation, environment, options, protect=protect)
@@ -43,6 +44,8 @@ def lay_foundation(
     ground = Ground(security_group_id=None, subnet_ids={}, before_launch={}, node_roles={})
     if foundation.network_mode is NetworkMode.OWNED:
         ground = _owned_network(parts, foundation, environment, options, protect)
+    if foundation.interruption_queue:
+        lay_interruption_queue(parts, foundation.interruption_queue, environment, options)
     roles = {name: _node_role(parts, name, foundation, environment, options) for name in sorted(foundation.roles)}
     return Ground(ground.security_group_id, ground.subnet_ids, ground.before_launch, roles)
 

@@ -77,6 +77,8 @@ def foundation_digest(document: DesiredDocument, environment: Environment) -> st
         "cluster": environment.cluster.name,
         "provider": provider_inputs(environment),
     }
+    if foundation.interruption_queue:
+        declared["interruption_queue"] = foundation.interruption_queue
     return digest(declared)[:16]
 
 

@@ -17,6 +17,10 @@ _EXPENDABLE = frozenset(
         urns.ROLE_POLICY_ATTACHMENT,
         urns.INSTANCE_PROFILE,
         urns.ACCESS_ENTRY,
+        urns.QUEUE,
+        urns.QUEUE_POLICY,
+        urns.EVENT_RULE,
+        urns.EVENT_TARGET,
         *urns.COMPONENTS,
     }
 )
@@ -35,8 +39,8 @@ def refuse_unrecorded_steps(told: Told, document: DesiredDocument) -> None:
     """Judge a preview of the whole document. Raises ConvergeRefused, naming what would be lost.
 
     An instance may go only by its removal record, and is never replaced: a new machine is a new claim. A removed
-    launch template, role or component may go; the network never, except in `destroy`. A tie between parts may be made
-    anew when one of them is: the lost part took it along.
+    launch template, role, queue or component may go; the network never, except in `destroy`. A tie between parts may
+    be made anew when one of them is: the lost part took it along.
     """
     recorded = {record.claim for record in document.removals}
     steps = [event for event in told.events if isinstance(event, StepStarted)]

@@ -12,7 +12,7 @@ from engine.model.environment import Environment
 
 # Enough for a dropped connection, and over in a second when AWS has no capacity.
 LAUNCH_RETRIES = 3
-_SERVICES = ("ec2", "iam", "eks", "ssm", "sts")
+_SERVICES = ("ec2", "iam", "eks", "ssm", "sts", "sqs", "events")
 
 
 def provider_inputs(environment: Environment) -> dict[str, str]:

@@ -87,7 +87,7 @@ class _Part(pulumi.Resource):
     def __init__(self, id_: str | None, name: str | None) -> None:
         # Without Resource's own, which would register it.
         self.id, self.name = id_, name
-        # As much of a role's ARN as its name tells.
+        # As much of a role's ARN as its name tells; of other parts nobody is found by it.
         self.arn = f"role/{name}" if name else None
 
 

@@ -36,6 +36,7 @@ def foundation(
         role_policies=environment.node_role_policies,
         launch_templates=templates,
         access_entry=environment.cluster.owns_access_entry,
+        interruption_queue=environment.interruption_queue if environment.owns_interruption_queue else "",
     )
 
 
@@ -44,8 +45,8 @@ def has_changed(foundation: Foundation, published: DesiredDocument | None) -> bo
     nothing has nothing to make."""
     if published is not None:
         return foundation != published.foundation
-    owns = foundation.network_mode is NetworkMode.OWNED
-    return owns or bool(foundation.roles or foundation.launch_templates) or foundation.access_entry
+    owns = foundation.network_mode is NetworkMode.OWNED or foundation.access_entry
+    return owns or bool(foundation.roles or foundation.launch_templates or foundation.interruption_queue)
 
 
 def _roles(

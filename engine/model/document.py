@@ -74,6 +74,7 @@ class Foundation:
     """What an environment stands on besides claims: its network when owned, its node roles, its launch templates.
 
     ``roles`` are the IAM role names that the environment makes, each with an instance profile of the same name.
+    ``interruption_queue`` is the SQS queue that it makes, with the rules that feed it; empty is none.
     """
 
     network_mode: NetworkMode
@@ -84,6 +85,7 @@ class Foundation:
     role_policies: tuple[str, ...]
     launch_templates: tuple[LaunchTemplate, ...]
     access_entry: bool = False
+    interruption_queue: str = ""
 
 
 @frozen

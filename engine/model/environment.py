@@ -151,6 +151,7 @@ class Environment:
 
     ``params`` are values for the rules' parameters, by rule and parameter name; ``enforcement`` overrides a rule's own.
     ``interruption_queue`` is the SQS queue, by name or URL, of AWS's interruption messages; empty is none.
+    ``owns_interruption_queue``: this environment makes it, and what feeds it.
     ``rule_positions`` tell where those two stand in the file (``params[RULE][NAME]``, ``enforcement[RULE]``).
     """
 
@@ -179,6 +180,7 @@ class Environment:
     enforcement: Mapping[str, Enforcement] = field(factory=dict)
     cel_engine: str = "cel-expr"
     interruption_queue: str = ""
+    owns_interruption_queue: bool = False
     rule_positions: Mapping[str, Position] = field(factory=dict, eq=False, repr=False)
 
     @property

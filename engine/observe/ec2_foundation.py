@@ -10,6 +10,8 @@ from engine.observe.aws_client import aws_client, told_as_observation
 
 Inputs = Mapping[str, Any]
 
+_ABSENT = frozenset({"NoSuchEntity", "AWS.SimpleQueueService.NonExistentQueue", "QueueDoesNotExist"})
+
 
 class Ec2FoundationFinder:
     """Looks each part up by what the environment would have made it from: its tags, its name, its place."""
@@ -40,7 +42,7 @@ def _unless_absent(ask: Callable[[], str | None]) -> str | None:
         return ask()
     except ClientError as error:
         code = str(error.response.get("Error", {}).get("Code", ""))
-        if "NotFound" in code or code == "NoSuchEntity":
+        if "NotFound" in code or code in _ABSENT:
             return None
         raise
 
@@ -151,6 +153,32 @@ def _access_entry(eks: Any, inputs: Inputs) -> str | None:
     return f"{cluster}:{same}" if same else None
 
 
+def _queue(sqs: Any, inputs: Inputs) -> str | None:
+    """A queue's id is its URL."""
+    url = str(sqs.get_queue_url(QueueName=inputs["name"])["QueueUrl"])
+    tags = sqs.list_queue_tags(QueueUrl=url).get("Tags") or {}
+    listed = [{"Key": key, "Value": value} for key, value in tags.items()]
+    return url if _is_own({"Tags": listed}, inputs) else None
+
+
+def _queue_policy(sqs: Any, inputs: Inputs) -> str | None:
+    """A policy's id is its queue's; what it says, a refresh reads."""
+    answer = sqs.get_queue_attributes(QueueUrl=inputs["queueUrl"], AttributeNames=["Policy"])
+    return str(inputs["queueUrl"]) if (answer.get("Attributes") or {}).get("Policy") else None
+
+
+def _event_rule(events: Any, inputs: Inputs) -> str | None:
+    found = events.describe_rule(Name=inputs["name"])
+    tags = events.list_tags_for_resource(ResourceARN=found["Arn"])
+    return str(found["Name"]) if _is_own(tags, inputs) else None
+
+
+def _event_target(events: Any, inputs: Inputs) -> str | None:
+    rule, target = inputs["rule"], inputs["targetId"]
+    targets = events.list_targets_by_rule(Rule=rule)["Targets"]
+    return f"{rule}-{target}" if any(one["Id"] == target for one in targets) else None
+
+
 _LOOK_UPS: Mapping[str, tuple[str, Callable[[Any, Inputs], str | None]]] = {
     "Vpc": ("ec2", _vpc),
     "Subnet": ("ec2", _subnet),
@@ -166,4 +194,8 @@ _LOOK_UPS: Mapping[str, tuple[str, Callable[[Any, Inputs], str | None]]] = {
     "RolePolicyAttachment": ("iam", _role_policy_attachment),
     "InstanceProfile": ("iam", _instance_profile),
     "AccessEntry": ("eks", _access_entry),
+    "Queue": ("sqs", _queue),
+    "QueuePolicy": ("sqs", _queue_policy),
+    "EventRule": ("events", _event_rule),
+    "EventTarget": ("events", _event_target),
 }

@@ -11,6 +11,7 @@ from attrs import frozen
 
 from engine.model.interruption import Interruption
 from engine.observe.aws_client import aws_client, is_loopback, told_as_observation
+from engine.observe.failure import ObservationFailed
 from engine.observe.interruption_messages import read_message
 from engine.observe.json_fields import BrokenObject
 
@@ -20,6 +21,8 @@ HIDDEN_SECONDS = 30
 _A_CALL = 10
 _LONGEST_WAIT = 20
 _MOST_CALLS = 50
+
+IsMaking = Callable[[], bool]
 
 
 @frozen
@@ -36,9 +39,17 @@ class InterruptionQueue:
     """A queue by its name or URL. A message comes at least once, until it is deleted."""
 
     def __init__(
-        self, endpoint_url: str | None, region: str, queue: str, sleep: Callable[[float], None] = time.sleep
+        self,
+        endpoint_url: str | None,
+        region: str,
+        queue: str,
+        sleep: Callable[[float], None] = time.sleep,
+        is_making: IsMaking | None = None,
     ) -> None:
+        """``is_making`` is for a queue that the environment makes: whether it is on the way yet, so that there may be
+        none, and no message either."""
         self._endpoint_url, self._region, self.name, self._sleep = endpoint_url, region, queue, sleep
+        self._is_making = is_making
         self._client: Any = None
         self._url = queue if queue.startswith(("https://", "http://")) else ""
 
@@ -47,11 +58,23 @@ class InterruptionQueue:
 
         Raises ObservationFailed.
         """
+        found: dict[str, Message] = {}
         with self._asking():
-            found: dict[str, Message] = {}
-            for answer in self._answers(min(wait_seconds, _LONGEST_WAIT)):
-                found |= {raw["MessageId"]: _message(raw) for raw in answer}
+            try:
+                for answer in self._answers(min(wait_seconds, _LONGEST_WAIT)):
+                    found |= {raw["MessageId"]: _message(raw) for raw in answer}
+            except self._sqs.exceptions.QueueDoesNotExist:
+                if self._is_making is None:
+                    raise
+                self._refuse_a_loss(self._is_making)
         return tuple(found[each] for each in sorted(found))
+
+    def _refuse_a_loss(self, is_making: IsMaking) -> None:
+        if not is_making():
+            raise ObservationFailed(
+                f"the environment's queue {self.name} is there no more: nobody hears of interruptions",
+                "`pulumi refresh` (see `nodewright env`) finds what is gone, and `nodewright up` makes it anew",
+            )
 
     def delete(self, messages: Iterable[Message]) -> None:
         """Each of them, for good. One that is gone already, or whose receipt is too old, is passed over: if it is still

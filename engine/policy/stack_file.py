@@ -19,12 +19,13 @@ from engine.model.environment import (
     Running,
     Sandbox,
 )
+from engine.model.interruption_queue import queue_name
 from engine.model.quantity import Resources
 from engine.policy.budgets import cron_problem
 from engine.policy.findings import Findings, ObjectFindings, closest
 from engine.policy.located import Fields, Items, Path, Place, Scalar, Source, find
 from engine.policy.schema import field_names, validated
-from engine.policy.stack_schema import NAMESPACE, NetworkPart, SandboxPart, StackPart
+from engine.policy.stack_schema import MANAGED, NAMESPACE, NetworkPart, SandboxPart, StackPart
 from engine.policy.yaml_reader import read_documents
 
 DISCOVERY_TAG = "karpenter.sh/discovery"
@@ -172,9 +173,14 @@ def _environment(name: str, part: StackPart, rule_positions: dict[str, Position]
         params=part.params,
         enforcement=part.enforcement,
         cel_engine=part.cel_engine,
-        interruption_queue=part.interruption_queue or "",
+        interruption_queue=_queue(name, part),
+        owns_interruption_queue=part.interruption_queue == MANAGED,
         rule_positions=rule_positions,
     )
+
+
+def _queue(environment: str, part: StackPart) -> str:
+    return queue_name(environment) if part.interruption_queue == MANAGED else part.interruption_queue or ""
 
 
 def _sandbox(part: SandboxPart | None) -> Sandbox | None:

@@ -159,6 +159,8 @@ Queue = Annotated[
         )
     ),
 ]
+# The word of `interruptionQueue` for a queue that the environment makes; one of that very name is given by its URL.
+MANAGED = "managed"
 Duration = Annotated[timedelta, PlainValidator(read_duration)]
 Number = Annotated[int, PlainValidator(whole(0, _MANY, or_text=True))]
 CapacityType = Annotated[str, PlainValidator(one_text_of(_CAPACITY_TYPES, "capacity type", "unknown-value"))]

@@ -37,6 +37,7 @@ from engine.reconcile import sandboxed
 from engine.reconcile.following import Polled, Watched
 from engine.reconcile.one_writer import BothLeases, StoreLease
 from engine.reconcile.ports import ClusterSource, ConvergingSession, LiveSource, PassLease, Ports, Tell
+from engine.reconcile.settledness import unsettled_lanes
 from engine.reconcile.shell import Shell, shell_variables
 from engine.reconcile.workspace import Workspace
 
@@ -97,13 +98,24 @@ def assemble(workspace: Workspace, name: str) -> Ports:
         live=ways.live,
         api_server=ways.api_server,
         now=lambda: datetime.now(UTC),
-        interruptions=_interruptions(environment),
+        interruptions=_interruptions(environment, store),
     )
 
 
-def _interruptions(environment: Environment) -> InterruptionQueue | None:
+def _interruptions(environment: Environment, store: DocumentStore) -> InterruptionQueue | None:
     queue = environment.interruption_queue
-    return InterruptionQueue(environment.endpoint_url, environment.region, queue) if queue else None
+    if not queue:
+        return None
+    is_making = (lambda: _is_making(queue, store)) if environment.owns_interruption_queue else None
+    return InterruptionQueue(environment.endpoint_url, environment.region, queue, is_making=is_making)
+
+
+def _is_making(queue: str, store: DocumentStore) -> bool:
+    """Whether the queue is yet to be declared, or its stack yet to be converged."""
+    document = store.document()
+    if document is None or document.foundation.interruption_queue != queue:
+        return True
+    return document.environment in unsettled_lanes(document, store.outcomes())
 
 
 @frozen

@@ -81,14 +81,16 @@ def _queues(workspace: Workspace) -> Iterator[Finding]:
     """Which environments hear of interruptions, and what they need for it; asks nobody."""
     for name in workspace.environment_names():
         try:
-            queue = workspace.environment(name).interruption_queue
+            environment = workspace.environment(name)
         except (Fault, InvalidInput):
             # Told with the other findings of its file.
             continue
+        queue, is_made = environment.interruption_queue, environment.owns_interruption_queue
         if queue:
             needs = "the identity that runs Nodewright needs sqs:GetQueueUrl, sqs:ReceiveMessage and sqs:DeleteMessage"
-            rules = "five EventBridge rules feed it: docs/interruptions.md"
-            yield Finding(f"interruptions of {name}", FindingState.OK, f"SQS queue {queue}; {needs} on it", rules)
+            found = f"SQS queue {queue}{', which the environment makes' if is_made else ''}; {needs} on it"
+            rules = "rights to make it and the rules that feed it" if is_made else "five EventBridge rules feed it"
+            yield Finding(f"interruptions of {name}", FindingState.OK, found, f"{rules}: docs/interruptions.md")
 
 
 def _sandboxes(workspace: Workspace) -> Iterator[Finding]:

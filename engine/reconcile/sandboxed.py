@@ -26,7 +26,7 @@ from engine.sandbox.cluster import SimulatedCluster
 from engine.sandbox.cluster_objects import machines_of, passed_over
 from engine.sandbox.control_plane import ControlPlane, Plane
 from engine.sandbox.ec2 import ec2_down, ec2_up
-from engine.sandbox.interruptions import Kind, interrupt, make_queue
+from engine.sandbox.interruptions import Kind, announce, interrupt, make_queue, stands
 from engine.sandbox.kubelets import Pace
 from engine.sandbox.kubelets_process import KubeletSettings, kubelets_down, kubelets_up
 from engine.sandbox.manifests import read_manifests
@@ -45,7 +45,7 @@ def started(workspace: Workspace, environment: Environment, sandbox: Sandbox, po
     """
     endpoint = ec2_up(ec2_folder(workspace, environment.name))
     environment = evolve(environment, endpoint_url=endpoint.url)
-    if environment.interruption_queue and endpoint.fresh:
+    if environment.interruption_queue and endpoint.fresh and not environment.owns_interruption_queue:
         make_queue(endpoint.url, environment.region, environment.interruption_queue)
     if sandbox.cluster is ClusterKind.SIMULATED:
         return environment
@@ -138,13 +138,19 @@ def interrupted(workspace: Workspace, name: str, claim: str, kind: Kind) -> str:
         )
     environment = started(workspace, environment, sandbox, workspace.policy(environment))
     endpoint, region = environment.endpoint_url or "", environment.region
-    make_queue(endpoint, region, queue)
+    if not environment.owns_interruption_queue:
+        make_queue(endpoint, region, queue)
+    elif not stands(endpoint, region, queue):
+        raise Fault(
+            f"environment {name} has not made its queue yet, so nobody would hear of it", f"nodewright up {name}"
+        )
     found = [claim] if claim.startswith("i-") else _instances_of(environment, claim)
     if not found:
         raise Fault(
             f"environment {name} has no machine of claim {claim} that runs", f"nodewright status {name} names them"
         )
-    interrupt(endpoint, region, queue, kind, found[0], datetime.now(UTC))
+    say = announce if environment.owns_interruption_queue else interrupt
+    say(endpoint, region, queue, kind, found[0], datetime.now(UTC))
     return found[0]
 
 

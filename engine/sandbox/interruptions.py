@@ -35,6 +35,31 @@ def interrupt(endpoint_url: str, region: str, queue: str, kind: Kind, instance: 
     put(endpoint_url, region, queue, json.dumps(message(kind, instance, region, now)))
 
 
+def announce(endpoint_url: str, region: str, queue: str, kind: Kind, instance: str, now: datetime) -> None:
+    """The same, to the event bus: it comes to the queue where the rules on it say so."""
+    if kind is Kind.STOP:
+        _client("ec2", endpoint_url, region).stop_instances(InstanceIds=[instance])
+    event = message(kind, instance, region, now)
+    entry = {
+        "Time": now,
+        "Source": event["source"],
+        "DetailType": event["detail-type"],
+        "Resources": event["resources"],
+        "Detail": json.dumps(event["detail"]),
+    }
+    _client("events", endpoint_url, region).put_events(Entries=[entry])
+
+
+def stands(endpoint_url: str, region: str, queue: str) -> bool:
+    """Whether there is such a queue."""
+    sqs = _client("sqs", endpoint_url, region)
+    try:
+        sqs.get_queue_url(QueueName=queue)
+    except sqs.exceptions.QueueDoesNotExist:
+        return False
+    return True
+
+
 def put(endpoint_url: str, region: str, queue: str, body: str) -> None:
     """Whatever it is, as one message."""
     sqs = _client("sqs", endpoint_url, region)

@@ -167,7 +167,7 @@ def test_launches_have_a_provider_of_their_own_that_hardly_retries() -> None:
     assert "maxRetries" not in providers[urns.EVERYTHING_ELSE].inputs
     for provider in providers.values():
         [endpoints] = json.loads(provider.inputs["endpoints"])
-        assert endpoints == dict.fromkeys(("ec2", "iam", "eks", "ssm", "sts"), "http://127.0.0.1:4566")
+        assert endpoints == dict.fromkeys(("ec2", "iam", "eks", "ssm", "sts", "sqs", "events"), "http://127.0.0.1:4566")
         assert provider.inputs["skipCredentialsValidation"] == "true"
     assert made[NAMES.claim(claim("gpu-1"))].provider.startswith(NAMES.provider(urns.LAUNCHES))
     assert made[NAMES.of_foundation(urns.VPC, "test")].provider.startswith(NAMES.provider(urns.EVERYTHING_ELSE))
@@ -259,7 +259,7 @@ def test_the_names_written_by_hand_are_those_of_the_official_package() -> None:
             urns.LAUNCHES,
             region="us-east-1",
             max_retries=3,
-            endpoints=[aws.ProviderEndpointArgs(ec2=url, iam=url, eks=url, ssm=url, sts=url)],
+            endpoints=[aws.ProviderEndpointArgs(ec2=url, iam=url, eks=url, ssm=url, sts=url, sqs=url, events=url)],
             skip_credentials_validation=True,
             skip_metadata_api_check=True,
             skip_requesting_account_id=True,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+import pytest
 from attrs import evolve
 
 from engine.decide.fleet import match
@@ -209,6 +210,17 @@ def test_a_first_plan_without_pods_makes_an_owned_network() -> None:
     assert not plan.is_empty
     assert plan.document.version == 1
     assert plan.document.foundation.zones == ZONES
+
+
+@pytest.mark.parametrize(("owns", "made"), [(True, "own-queue"), (False, "")])
+def test_a_queue_that_the_environment_makes_is_of_its_foundation_and_one_that_is_read_is_not(
+    owns: bool, made: str
+) -> None:
+    one = world(pods=0)
+    one.turn()
+    one.environment = environment(interruption_queue="own-queue", owns_interruption_queue=owns)
+    plan = one.decide()
+    assert (plan.foundation_changes, plan.document.foundation.interruption_queue) == (owns, made)
 
 
 def test_a_first_plan_with_nothing_to_make_is_empty() -> None:

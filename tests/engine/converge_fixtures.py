@@ -81,6 +81,11 @@ class World:
         outcome = self.converger.converge(document, self.instances(), events.append, refresh=refresh)
         return outcome, events
 
+    def lose_state(self) -> None:
+        """The backend forgets all stacks."""
+        backend = self.converger.stack.cli.variables["PULUMI_BACKEND_URL"]
+        shutil.rmtree(Path(backend.removeprefix("file://")) / ".pulumi")
+
     def vpcs(self) -> list[str]:
         filters = [{"Name": f"tag:{labels.TAG_ENVIRONMENT}", "Values": [self.name]}]
         return [vpc["VpcId"] for vpc in self.sandbox.client("ec2").describe_vpcs(Filters=filters)["Vpcs"]]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import json
 import os
-import shutil
 import signal
 import threading
 import time
@@ -404,7 +403,7 @@ def test_a_lost_state_takes_up_the_foundation_and_the_machines_that_stand(world:
     document = world.document(world.claim("gpu-1"), world.claim("gpu-2", zone="us-east-1b"))
     world.converge(document)
     vpcs, machines = world.vpcs(), world.instances()
-    _lose_state(world)
+    world.lose_state()
     world.converger.ensure_stack()
     outcome, _ = world.converge(document)
     assert outcome.foundation_failures == ()
@@ -421,7 +420,7 @@ def test_a_lost_state_takes_up_the_foundation_and_the_machines_that_stand(world:
 def test_destroying_with_a_lost_state_takes_down_what_stands(world: World, claims: int) -> None:  # noqa: F811
     document = world.document(*[world.claim("gpu-1")][:claims])
     world.converge(document)
-    _lose_state(world)
+    world.lose_state()
     unknown = world.converger.destroy(None, (), lambda event: None)
     assert not unknown.is_settled
     assert world.vpcs()[0] in unknown.foundation_failures[0]
@@ -431,8 +430,3 @@ def test_destroying_with_a_lost_state_takes_down_what_stands(world: World, claim
     assert (world.vpcs(), world.instances()) == ([], ())
     roles = world.sandbox.client("iam").list_roles()["Roles"]
     assert f"{world.name}-node" not in {role["RoleName"] for role in roles}
-
-
-def _lose_state(within: World) -> None:
-    variables = within.converger.stack.cli.variables
-    shutil.rmtree(Path(variables["PULUMI_BACKEND_URL"].removeprefix("file://")) / ".pulumi")

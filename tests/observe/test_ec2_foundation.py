@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from typing import Any
 
@@ -122,3 +123,25 @@ def test_a_policys_attachment_is_found_by_role_and_policy(aws: Any) -> None:
     assert find(kind, **attached) is None
     iam.attach_role_policy(RoleName="prod-node", PolicyArn=policy)
     assert find(kind, **attached) == f"prod-node/{policy}"
+
+
+def test_a_queue_and_what_feeds_it_are_found_by_their_names_and_tags(aws: Any) -> None:
+    sqs, events = aws.client("sqs"), aws.client("events")
+    kinds: dict[str, dict[str, Any]] = {
+        "aws:sqs/queue:Queue": {"name": "prod-queue", "tags": TAGS},
+        "aws:sqs/queuePolicy:QueuePolicy": {"queueUrl": "https://sqs.us-east-1.amazonaws.com/1/prod-queue"},
+        "aws:cloudwatch/eventRule:EventRule": {"name": "prod-spot", "tags": TAGS},
+        "aws:cloudwatch/eventTarget:EventTarget": {"rule": "prod-spot", "targetId": "queue"},
+    }
+    assert [find(kind, **inputs) for kind, inputs in kinds.items()] == [None] * 4
+    allowed = {"Effect": "Allow", "Principal": "*", "Action": "sqs:SendMessage", "Resource": "*"}
+    policy = json.dumps({"Version": "2012-10-17", "Statement": [allowed]})
+    url = sqs.create_queue(QueueName="prod-queue", Attributes={"Policy": policy})["QueueUrl"]
+    kinds["aws:sqs/queuePolicy:QueuePolicy"]["queueUrl"] = url
+    rule = events.put_rule(Name="prod-spot", EventPattern='{"source": ["aws.ec2"]}')["RuleArn"]
+    assert [find(kind, **inputs) for kind, inputs in kinds.items()] == [None, url, None, None]
+    sqs.tag_queue(QueueUrl=url, Tags=TAGS)
+    events.tag_resource(ResourceARN=rule, Tags=[{"Key": key, "Value": value} for key, value in TAGS.items()])
+    arn = sqs.get_queue_attributes(QueueUrl=url, AttributeNames=["QueueArn"])["Attributes"]["QueueArn"]
+    events.put_targets(Rule="prod-spot", Targets=[{"Id": "queue", "Arn": arn}])
+    assert [find(kind, **inputs) for kind, inputs in kinds.items()] == [url, url, "prod-spot", "prod-spot-queue"]

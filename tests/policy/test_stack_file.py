@@ -124,6 +124,19 @@ def test_what_a_stack_says_of_rules_knows_its_place() -> None:
     }
 
 
+@pytest.mark.parametrize(
+    ("value", "queue", "is_made"),
+    [
+        ("gpu-interruptions", "gpu-interruptions", False),
+        ("https://sqs.us-east-1.amazonaws.com/123456789012/managed",) * 2 + (False,),
+        ("managed", "nodewright-prod-interruptions", True),
+    ],
+)
+def test_a_queue_is_one_that_exists_or_one_that_the_environment_makes(value: str, queue: str, is_made: bool) -> None:
+    environment = loaded(f"{SMALL}  nodewright:interruptionQueue: {value}\n")
+    assert (environment.interruption_queue, environment.owns_interruption_queue) == (queue, is_made)
+
+
 @pytest.mark.parametrize("value", ["[1]", "{a: 1}", "null", ""])
 def test_a_parameter_has_a_plain_value(value: str) -> None:
     (found,) = errors_of(f"{SMALL}  nodewright:params:\n    spend:\n      mostPerHour: {value}\n")

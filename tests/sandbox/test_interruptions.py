@@ -16,7 +16,7 @@ from engine.observe.interruptions import InterruptionQueue
 from engine.reconcile import passes
 from engine.reconcile.mailbox import Mailbox, settle_now
 from engine.sandbox.ec2 import Ec2Endpoint
-from engine.sandbox.interruptions import Kind, interrupt, make_queue, message, put
+from engine.sandbox.interruptions import Kind, announce, interrupt, make_queue, message, put
 from tests.builders import NOON, minutes
 from tests.decide.taken import TakingWorld, replicas, running
 from tests.reconcile.world_ports import WorldPorts
@@ -63,6 +63,44 @@ def test_a_queue_that_is_not_there_is_told_by_its_name(ec2_endpoint: Ec2Endpoint
     queue = InterruptionQueue(ec2_endpoint.url, REGION, "nowhere")
     with pytest.raises(ObservationFailed, match="the messages of queue nowhere"):
         queue.receive()
+
+
+def test_a_queue_of_our_own_is_empty_until_it_is_made_and_told_of_once_it_is_lost(ec2_endpoint: Ec2Endpoint) -> None:
+    made: list[str] = []
+    queue = InterruptionQueue(ec2_endpoint.url, REGION, "own", is_making=lambda: not made)
+    assert queue.receive() == ()
+    make_queue(ec2_endpoint.url, REGION, "own")
+    put(ec2_endpoint.url, REGION, "own", json.dumps(message(Kind.SPOT, ID, REGION, NOON)))
+    assert len(queue.receive()) == 1
+    made.append("converged")
+    lost = InterruptionQueue(ec2_endpoint.url, REGION, "own-lost", is_making=lambda: not made)
+    with pytest.raises(ObservationFailed, match="own-lost is there no more") as told:
+        lost.receive()
+    assert "pulumi refresh" in str(told.value.hints)
+
+
+def test_what_is_announced_comes_by_the_rules_that_stand_and_by_no_other_way(ec2_endpoint: Ec2Endpoint) -> None:
+    import boto3
+
+    queue = queue_of(ec2_endpoint, "fed")
+    announce(ec2_endpoint.url, REGION, "fed", Kind.SPOT, ID, NOON)
+    assert queue.receive() == ()
+    events = boto3.client(
+        "events",
+        region_name=REGION,
+        endpoint_url=ec2_endpoint.url,
+        aws_access_key_id="test",
+        aws_secret_access_key="test",
+    )
+    spot = {"source": ["aws.ec2"], "detail-type": ["EC2 Spot Instance Interruption Warning"]}
+    events.put_rule(Name="fed-spot", EventPattern=json.dumps(spot))
+    events.put_targets(Rule="fed-spot", Targets=[{"Id": "queue", "Arn": f"arn:aws:sqs:{REGION}:123456789012:fed"}])
+    for kind in (Kind.SPOT, Kind.REBALANCE):
+        announce(ec2_endpoint.url, REGION, "fed", kind, ID, NOON)
+    [heard] = queue.receive()
+    assert [(said.kind, said.instance_id, said.at) for said in heard.interruptions] == [
+        (InterruptionKind.SPOT, ID, NOON)
+    ]
 
 
 def test_a_notice_is_marked_evicted_replaced_and_released_by_real_passes(

@@ -24,6 +24,10 @@ CLASSES = {
     "aws:ec2/launchTemplate:LaunchTemplate": ("ec2", "LaunchTemplate"),
     "aws:ec2/instance:Instance": ("ec2", "Instance"),
     "aws:eks/accessEntry:AccessEntry": ("eks", "AccessEntry"),
+    "aws:sqs/queue:Queue": ("sqs", "Queue"),
+    "aws:sqs/queuePolicy:QueuePolicy": ("sqs", "QueuePolicy"),
+    "aws:cloudwatch/eventRule:EventRule": ("cloudwatch", "EventRule"),
+    "aws:cloudwatch/eventTarget:EventTarget": ("cloudwatch", "EventTarget"),
 }
 
 # Objects whose inner properties the stand-in has a table for.

@@ -1,10 +1,12 @@
 """The resource types that the stand-in performs."""
 
 from engine.sandbox.aws.access_entry import AccessEntry
+from engine.sandbox.aws.event_rule import EventRule, EventTarget
 from engine.sandbox.aws.instance import Instance
 from engine.sandbox.aws.instance_profile import InstanceProfile
 from engine.sandbox.aws.internet_gateway import InternetGateway
 from engine.sandbox.aws.launch_template import LaunchTemplate
+from engine.sandbox.aws.queue import Queue, QueuePolicy
 from engine.sandbox.aws.resource import Resource
 from engine.sandbox.aws.role import Role
 from engine.sandbox.aws.role_policy_attachment import RolePolicyAttachment
@@ -34,5 +36,9 @@ PERFORMED: dict[str, Resource] = {
         LaunchTemplate(),
         Instance(),
         AccessEntry(),
+        Queue(),
+        QueuePolicy(),
+        EventRule(),
+        EventTarget(),
     )
 }

@@ -40,7 +40,7 @@ THROTTLED = frozenset(
 )
 
 # How the Go SDK, whose errors the official plugin passes on, calls the services.
-_SDK_NAMES = {"ec2": "EC2", "iam": "IAM", "eks": "EKS", "sts": "STS"}
+_SDK_NAMES = {"ec2": "EC2", "iam": "IAM", "eks": "EKS", "sts": "STS", "sqs": "SQS", "events": "EventBridge"}
 
 
 class AwsError(Exception):
