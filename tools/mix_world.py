@@ -108,14 +108,14 @@ def standing(empty: World, nodes: int, pods: Sequence[Pod]) -> World:
     """So many nodes of 16 CPUs, decided for by ``decide``, in use; ``pods`` run there, as many on each as on any."""
     if not nodes:
         return empty
-    fillers = [_filler(number) for number in range(nodes)]
+    fillers = [filler(number) for number in range(nodes)]
     asked = empty.with_pods(fillers)
     document = decide(asked.snapshot, asked.policy, asked.catalog, asked.environment).document
     claims = tuple(document.claims)
     if len(claims) != nodes:
         raise SystemExit(f"bench: {len(claims)} nodes came of {nodes} pods that fill one each")
     instances = [running_instance(number, claim) for number, claim in enumerate(claims)]
-    found = [_node(claim, instance) for claim, instance in zip(claims, instances, strict=True)]
+    found = [node_of(claim, instance) for claim, instance in zip(claims, instances, strict=True)]
     running = tuple(
         evolve(pod, phase=PodPhase.RUNNING, node_name=found[number % nodes].name) for number, pod in enumerate(pods)
     )
@@ -185,14 +185,15 @@ def _offerings(kind: InstanceType) -> list[Offering]:
     return [Offering(kind.name, zone, capacity_type, price) for capacity_type, zone in sold]
 
 
-def _filler(number: int) -> Pod:
+def filler(number: int) -> Pod:
     """All but half a CPU of one node."""
     selector = {keys.INSTANCE_TYPE: _name(_STANDING_TYPE), keys.ZONE: sorted(ZONES)[number % len(ZONES)]}
     placing = Placing(requests(15_400, 1024), node_selector=selector)
     return Pod(PodKey(NAMESPACE, f"filler-{number:05d}"), placing, NOON)
 
 
-def _node(claim: Claim, instance: Instance) -> Node:
+def node_of(claim: Claim, instance: Instance) -> Node:
+    """The node of a machine that is up."""
     name = f"node-{instance.id}"
     return Node(
         name=name,

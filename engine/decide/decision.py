@@ -8,7 +8,7 @@ from engine.decide.beyond_pools import BeyondPools
 from engine.decide.budgets_asked import budget_rules
 from engine.decide.ceilings import Ceilings
 from engine.decide.departures import departures
-from engine.decide.elsewhere import Elsewhere, awaiting, replaced, with_savings
+from engine.decide.elsewhere import Elsewhere, answer_to, awaiting, replaced, with_savings
 from engine.decide.ended_reservations import as_on_demand, changed
 from engine.decide.fleet import Fleet
 from engine.decide.foundation import foundation, has_changed
@@ -33,8 +33,6 @@ from engine.model.money import total
 from engine.model.plan import LimitUse, Plan, Removal, RemovalPhase
 from engine.model.policy import Policy
 from engine.model.snapshot import Snapshot
-from engine.scheduling.relaxed import told_of_relaxing
-from engine.scheduling.within_waste import answered
 
 
 def decide(snapshot: Snapshot, policy: Policy, catalog: Catalog, environment: Environment) -> Plan:
@@ -58,7 +56,7 @@ def decide(snapshot: Snapshot, policy: Policy, catalog: Catalog, environment: En
 
     def draft(closed: Closed) -> Plan:
         problem = problem_of(seen, asked, rules, ceilings, closed)
-        solution = told_of_relaxing(answered(problem), problem)
+        solution = answer_to(seen, problem, closed)
         spares, whole = spares_by_claim(solution), solution
         known = machines(brought, gone, without_spares(whole).placements, policy, snapshot, spares, drift)
         elsewhere = Elsewhere(seen, asked, whole, rules, ceilings, closed, known)

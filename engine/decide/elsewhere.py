@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from functools import cache
 
 from attrs import evolve
@@ -13,11 +13,11 @@ from engine.decide.ceilings import Ceilings
 from engine.decide.guarding import Closed
 from engine.decide.launches import Replaced
 from engine.decide.question import Seen, problem_of
-from engine.decide.remembered import remembered
+from engine.decide.remembered import answers
 from engine.decide.requirement_rules import RequirementRules
 from engine.disruption.candidate import Candidate
 from engine.disruption.machine import Machine
-from engine.disruption.replacing import Question, Replacing, pools_of, without
+from engine.disruption.replacing import Question, Replacing, Trial, pools_of, without
 from engine.disruption.underutilized import movable_node
 from engine.model.document import DesiredDocument
 from engine.model.money import UsdPerHour
@@ -54,8 +54,8 @@ class Elsewhere:
     def repacked(self, movable: Sequence[Machine], cost: MoveCost, closed: Set[str]) -> Repacking:
         """Which of these machines, some of which may be without pods, should go for money. Nobody moves to those that
         are ``closed``, by claim."""
-        names = (tuple(each.name for each in movable), tuple(sorted(closed)))
-        return remembered(self._seen, self._closed, names, cost, lambda: self._repacked(movable, cost, closed))
+        asked = ("repacked", self._closed, _names(movable), frozenset(closed), cost)
+        return answers(self._seen).to(asked, lambda: self._repacked(movable, cost, closed))
 
     def _repacked(self, movable: Sequence[Machine], cost: MoveCost, closed: Set[str]) -> Repacking:
         question = self._question(movable)
@@ -74,7 +74,8 @@ class Elsewhere:
 
     def pools_without(self, machines: Sequence[Machine]) -> Mapping[PodKey, NodePool]:
         """The pools that the pods of these machines would come to if all of them were gone."""
-        answer = answered(without(self._question(machines), machines))
+        asked = ("all gone", self._closed, _names(machines))
+        answer = answers(self._seen).to(asked, lambda: answered(without(self._question(machines), machines)))
         named = pools_of(answer, {each.name: each.pool.name for each in self._machines})
         pools = {pool.name: pool for pool in self._seen.policy.node_pools}
         return {pod: pools[name] for pod, name in named.items() if name in pools}
@@ -82,13 +83,16 @@ class Elsewhere:
     def replacing(self, candidates: tuple[Candidate, ...], idle: frozenset[str]) -> Replacing:
         """Where the pods of any of these would go. ``idle`` machines go by themselves before long."""
 
+        going = {each.machine.name: each.machine for each in candidates}
+        machines = [going[name] for name in sorted(going)]
+        asked = (self._closed, _names(machines))
+
         @cache
         def question() -> Question:
-            going = {each.machine.name: each.machine for each in candidates}
-            return self._question([going[name] for name in sorted(going)])
+            return answers(self._seen).to(("question", *asked), lambda: self._question(machines))
 
-        def solved(problem: Problem) -> Solution:
-            return told_of_relaxing(answered(problem), problem)
+        def solved(trial: Trial, problem: Callable[[], Problem]) -> Solution:
+            return answers(self._seen).to(("trial", *asked, trial), lambda: _answer(problem()))
 
         up = nodes_that_are_up(self._seen, self._seen.brought)
         return Replacing(question, self._before, solved, up, self._machines, idle)
@@ -104,14 +108,27 @@ class Elsewhere:
         )
 
 
+def answer_to(seen: Seen, problem: Problem, closed: Closed) -> Solution:
+    """Where the pods that wait go. Where nobody does, nothing has to be remembered."""
+    if not problem.pods:
+        return _answer(problem)
+    return answers(seen).to(("waiting", closed), lambda: _answer(problem))
+
+
+def _answer(problem: Problem) -> Solution:
+    """The scheduler's, each new node told what was relaxed for it."""
+    return told_of_relaxing(answered(problem), problem)
+
+
 def nodes_that_are_up(seen: Seen, brought: Mapping[str, BringUp]) -> frozenset[str]:
     """The nodes on which a pod can start at once."""
-    ours = _names(each for each in brought.values() if each.is_initialized and each.is_offered)
-    return frozenset(ours).union(node.name for node in seen.fleet.foreign_nodes if node.ready)
+    nodes = (each.sighting.node for each in brought.values() if each.is_offered and each.is_initialized)
+    ours = frozenset(node.name for node in nodes if node is not None)
+    return ours.union(node.name for node in seen.fleet.foreign_nodes if node.ready)
 
 
-def _names(brought: Iterable[BringUp]) -> Iterable[str]:
-    return (each.sighting.node.name for each in brought if each.sighting.node is not None)
+def _names(machines: Iterable[Machine]) -> tuple[str, ...]:
+    return tuple(each.name for each in machines)
 
 
 def replaced(seen: Seen, replacing: Replacing | None, before: Solution) -> Replaced:

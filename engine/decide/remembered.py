@@ -1,63 +1,91 @@
-"""The last repacking of each environment, for as long as nothing has changed that it follows from.
+"""What the scheduler and the repacking answered about each environment, for as long as nothing has changed that it
+follows from.
 
-A repacking of a thousand nodes takes as long as many passes, and most passes see what the one before saw. Equal inputs
-give the very same answer, so that a plan made with it is the plan that would have been made without.
+A repacking of a thousand nodes takes as long as many passes, and most passes see what the one before saw, or something
+else about pods that bears on no place. Equal inputs give the very same answer, so that a plan made with it is the plan
+that would have been made without.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
+from datetime import UTC, datetime, timedelta
+from typing import TypeVar, cast
 
-from attrs import frozen
+from attrs import evolve, field, frozen
 
-from engine.decide.guarding import Closed
 from engine.decide.question import Seen
+from engine.model.ledger import Ledger
+from engine.model.pod import Pod
 from engine.model.policy import Policy
+from engine.model.snapshot import Snapshot
 from engine.policy.rules.compiled import bundle_of
-from engine.scheduling.movable import MoveCost
-from engine.scheduling.repacking import Repacking
+
+Answer = TypeVar("Answer")
 
 # What expressions read of the time.
 _TIMES = ("now", "windows", "pod.waiting")
+_ANY_TIME = datetime(2000, 1, 1, tzinfo=UTC)
+_NO_GRACE = timedelta()
+_NOTHING = Ledger()
 
 
 @frozen(eq=False)
-class _Asked:
-    seen: Seen
-    closed: Closed
-    machines: tuple[tuple[str, ...], tuple[str, ...]]
-    cost: MoveCost
+class _World:
+    """All that answers follow from. ``facts`` are those of the snapshot and the ledger that bear on places, pods apart;
+    ``standing`` is how far each machine has come, and what the time opens or bars: which machines are offered, and what
+    of the market is out."""
 
-    def is_like(self, other: _Asked) -> bool:
+    seen: Seen
+    facts: tuple[object, ...]
+    standing: tuple[object, ...]
+
+    @classmethod
+    def of(cls, seen: Seen) -> _World:
+        return cls(seen, _facts(seen), _standing(seen))
+
+    def is_like(self, other: _World) -> bool:
         """A catalog is large, so only the very same one is taken for equal."""
         mine, theirs = self.seen, other.seen
         return (
-            (self.machines, self.cost, self.closed) == (other.machines, other.cost, other.closed)
-            and mine.catalog is theirs.catalog
+            mine.catalog is theirs.catalog
             and (mine.policy, mine.environment) == (theirs.policy, theirs.environment)
             and (mine.snapshot.taken_at == theirs.snapshot.taken_at or not _rules_read_the_time(mine.policy))
-            and _world(mine) == _world(theirs)
+            and self.standing == other.standing
+            and self.facts == other.facts
+            and _are_like(mine.snapshot.pods, theirs.snapshot.pods)
         )
 
 
-_LAST: dict[str, tuple[_Asked, Repacking]] = {}
+@frozen(eq=False)
+class Answers:
+    """``before`` are those of the pass before, ``now`` those that this one has asked for. What is asked for no more is
+    forgotten."""
+
+    world: _World
+    before: dict[Hashable, object]
+    now: dict[Hashable, object] = field(factory=dict)
+
+    def to(self, question: Hashable, ask: Callable[[], Answer]) -> Answer:
+        """What ``ask`` says, asked only where that is not known. ``question`` tells it from all other questions about
+        the same world."""
+        if question not in self.now:
+            self.now[question] = self.before[question] if question in self.before else ask()
+        return cast("Answer", self.now[question])
 
 
-def remembered(
-    seen: Seen,
-    closed: Closed,
-    machines: tuple[tuple[str, ...], tuple[str, ...]],
-    cost: MoveCost,
-    repack: Callable[[], Repacking],
-) -> Repacking:
-    """What ``repack`` says, asked only where the last answer is of another question. ``machines`` are the claims that
-    may go, and those that take nobody."""
-    asked = _Asked(seen, closed, machines, cost)
-    known = _LAST.get(seen.environment.name)
-    if known is None or not known[0].is_like(asked):
-        known = (asked, repack())
-        _LAST[seen.environment.name] = known
-    return known[1]
+_LAST: dict[str, Answers] = {}
+
+
+def answers(seen: Seen) -> Answers:
+    """All that is known about what is seen."""
+    last = _LAST.get(seen.environment.name)
+    if last is not None and last.world.seen is seen:
+        return last
+    world = _World.of(seen)
+    is_known = last is not None and last.world.is_like(world)
+    found = _LAST[seen.environment.name] = Answers(world, last.now if last is not None and is_known else {})
+    return found
 
 
 def _rules_read_the_time(policy: Policy) -> bool:
@@ -73,37 +101,82 @@ def _rules_read_the_time(policy: Policy) -> bool:
     )
 
 
-def _world(seen: Seen) -> tuple[object, ...]:
-    """All that is seen, but for the time, and for what goes on in the ledger without bearing on places. What the time
-    opens or bars is among it: which machines are offered, and what of the market is out."""
-    snapshot, learned, now = seen.snapshot, seen.learned, seen.snapshot.taken_at
+def _are_like(pods: tuple[Pod, ...], others: tuple[Pod, ...]) -> bool:
+    """Whether no two of them, one by one, differ in anything that bears on places."""
+    if pods is others:
+        return True
+    return len(pods) == len(others) and all(
+        one is other or _on_places(one) == _on_places(other) for one, other in zip(pods, others, strict=True)
+    )
+
+
+def _on_places(pod: Pod) -> Pod:
+    """The pod without what only tells how it has fared since it was bound, and how it would end."""
+    return evolve(pod, started_at=None, ready_at=None, images=(), uid="", grace=_NO_GRACE, ends_by=None)
+
+
+def _facts(seen: Seen) -> tuple[object, ...]:
+    snapshot = seen.snapshot
+    return _without_pods(snapshot), _on_market(seen.learned), _on_market(snapshot.ledger)
+
+
+def _without_pods(snapshot: Snapshot) -> Snapshot:
+    """Without pods, the ledger and the time; and without what tells who may be disturbed, which says what is asked."""
+    workload = evolve(snapshot.workload, disruption_budgets=(), owners=(), autoscalers=(), attachments=())
+    return evolve(
+        snapshot,
+        taken_at=_ANY_TIME,
+        pods=(),
+        ledger=_NOTHING,
+        cloud=evolve(snapshot.cloud, clock_ahead=_NO_GRACE),
+        workload=workload,
+        problems=(),
+        paused="",
+        interruptions=(),
+    )
+
+
+def _on_market(ledger: Ledger) -> Ledger:
+    """Without the clocks of machines: what follows from them is told of each machine."""
+    return evolve(
+        ledger,
+        empty_since={},
+        milestones={},
+        disruptions={},
+        counted_since=None,
+        moved={},
+        pods_seen={},
+        drifted_since={},
+        interruptions={},
+        illnesses={},
+    )
+
+
+def _standing(seen: Seen) -> tuple[object, ...]:
+    learned, now = seen.learned, seen.snapshot.taken_at
+    until = (
+        *(each.until for each in learned.unavailable.values()),
+        *(each.until for each in learned.unavailable_groups.values()),
+        *(each.until for each in learned.bring_ups.values()),
+        *learned.label_doubts.values(),
+    )
+    machines = [
+        (
+            each.is_offered,
+            each.counts_as_promised,
+            each.is_settling,
+            each.is_doomed,
+            each.trouble is None,
+            each.milestones.initialized_at is None,
+            each.milestones.failed_at is None,
+        )
+        for each in seen.brought.values()
+    ]
     return (
-        snapshot.document,
-        snapshot.pods,
-        snapshot.nodes,
-        snapshot.daemon_sets,
-        snapshot.cloud,
-        snapshot.workload,
-        snapshot.karpenter,
-        snapshot.busy_stacks,
-        learned.planned,
-        learned.owed,
-        learned.bring_ups,
-        learned.unavailable,
-        learned.unavailable_groups,
-        learned.label_doubts,
-        [
-            until <= now
-            for until in (
-                *(each.until for each in learned.unavailable.values()),
-                *(each.until for each in learned.unavailable_groups.values()),
-                *(each.until for each in learned.bring_ups.values()),
-                *learned.label_doubts.values(),
-            )
-        ],
-        [each.is_open_at(now) for each in snapshot.cloud.reservations],
-        [
-            (each.is_offered, each.is_initialized, each.counts_as_promised, each.is_settling)
-            for each in seen.brought.values()
-        ],
+        machines,
+        seen.gone,
+        tuple(seen.doomed.causes),
+        tuple(pod.key for pod in seen.displaced),
+        [each <= now for each in until],
+        [each.is_open_at(now) for each in seen.snapshot.cloud.reservations],
     )

@@ -39,6 +39,20 @@ class Question:
     refused: Mapping[PodKey, Unplaced]
 
 
+@frozen
+class Trial:
+    """A question's problem once machines are ``gone``, by claim, whose pods look for another place then. Nobody comes
+    to ``closed`` ones. ``freed`` counts no more in its pool's limits and its reservation; empty for none."""
+
+    gone: tuple[str, ...]
+    closed: frozenset[str]
+    freed: str = ""
+
+
+# The answer to a trial, whose problem is made only where it has to be.
+Solve = Callable[[Trial, Callable[[], Problem]], Solution]
+
+
 class Replacing:
     """Remembers what it found room for. ``answer`` is the scheduler's, for the pods that wait and for all of those."""
 
@@ -46,7 +60,7 @@ class Replacing:
         self,
         question: Callable[[], Question],
         before: Solution,
-        solve: Callable[[Problem], Solution],
+        solve: Solve,
         up: Set[str],
         machines: Sequence[Machine],
         idle: frozenset[str] = frozenset(),
@@ -103,7 +117,7 @@ class Replacing:
             self._others |= {each.machine.name: Relocation(refused=_not_asked(each)) for each in batch}
             return
         together = [*self._accepted, *batch]
-        trial = self._asked(without(self._question(), [each.machine for each in together], self._closed_to(batch)))
+        trial = self._asked(together, self._closed_to(batch))
         failure = self._failure(trial, batch, together)
         if failure is None:
             self._accepted, self.answer = together, trial
@@ -114,16 +128,23 @@ class Replacing:
             self._settle(batch[:half])
             self._settle(batch[half:])
 
-    def _closed_to(self, batch: Sequence[Candidate]) -> Set[str]:
+    def _closed_to(self, batch: Sequence[Candidate]) -> frozenset[str]:
         """Machines that go first themselves; and, for money, idle ones that nobody needs so far."""
-        first = {name for name, each in self._others.items() if each.delete_first is not None}
+        first = frozenset(name for name, each in self._others.items() if each.delete_first is not None)
         if not any(each.reason is DisruptionReason.UNDERUTILIZED for each in batch):
             return first
         return first | self._idle.difference(each.claim or "" for each in self.answer.placements)
 
-    def _asked(self, problem: Problem) -> Solution:
+    def _asked(self, going: Sequence[Candidate], closed: frozenset[str], freed: Machine | None = None) -> Solution:
         self._questions += 1
-        return self._solve(problem)
+        machines = [each.machine for each in going]
+
+        def problem() -> Problem:
+            gone = without(self._question(), machines, closed)
+            return gone if freed is None else _freed(gone, freed)
+
+        names = tuple(each.name for each in machines)
+        return self._solve(Trial(names, closed, freed.name if freed is not None else ""), problem)
 
     def _failure(self, trial: Solution, batch: Sequence[Candidate], together: Sequence[Candidate]) -> StayReason | None:
         """The first pod that would go without, that does not now; or a pool whose base capacity would be short."""
@@ -200,9 +221,8 @@ class Replacing:
         # Whoever was promised a place on it keeps that until it is taken.
         is_wanted = any(each.claim == candidate.machine.name for each in self.answer.placements)
         if wanting and not is_wanted and candidate.has_to_go and candidate.machine.pool.upkeep.surge is None:
-            gone = without(self._question(), [each.machine for each in together], self._closed_to([candidate]))
-            freed = _freed(gone, candidate.machine)
-            if self._failure(self._asked(freed), [candidate], together) is None:
+            freed = self._asked(together, self._closed_to([candidate]), candidate.machine)
+            if self._failure(freed, [candidate], together) is None:
                 return Relocation(delete_first=DeleteFirst(wanting))
         return Relocation(refused=failure)
 
