@@ -49,7 +49,6 @@ def measured(load: Load, seed: int) -> dict[str, Any]:
                 "gone": len(found.going),
                 "bought": sum(len(move.new_nodes) for move in found.moves),
                 "usd": found.after.micros / 1e6,
-                "proven_usd": found.lower_bound.micros / 1e6,
             }
         )
         if not found.moves:

@@ -47,10 +47,9 @@ class Vacant:
 @frozen(eq=False)
 class Offered:
     """A kind of node that can be bought, ``most``: no more than so many of it. It is made for the classes that it
-    ``takes``; of others that would be bound there, ``admits`` are all, it only may be filled with pods."""
+    ``takes``."""
 
     takes: frozenset[int]
-    admits: frozenset[int]
     room: Resources
     micros: int
     most: int | None
@@ -141,17 +140,7 @@ class Layout:
             for offer in self._liked(pod_class):
                 kinds.setdefault(offer.kind.make, offer.kind)
                 takes.setdefault(offer.kind.make, set()).add(at)
-        taints = {state.pool.name: state.pool.taints for state in self.estate.problem.pools}
-        return [
-            Offered(
-                frozenset(takes[make]),
-                self._admitted_to(kind, taints[kind.pool]).union(takes[make]),
-                kind.room,
-                kind.cost.micros,
-                kind.most,
-            )
-            for make, kind in kinds.items()
-        ]
+        return [Offered(frozenset(takes[make]), kind.room, kind.cost.micros, kind.most) for make, kind in kinds.items()]
 
     @cached_property
     def vacant(self) -> list[Vacant]:
@@ -177,11 +166,6 @@ class Layout:
                 found.update([(fitting, each.room)] if fitting else [])
         ordered = sorted(found.items(), key=lambda pair: (sorted(pair[0][0]), tuple(pair[0][1].items())))
         return [Remaining(takes, room, count) for (takes, room), count in ordered]
-
-    def _admitted_to(self, kind: Kind, taints: tuple[Taint, ...]) -> frozenset[int]:
-        added = dict(kind.added_labels)
-        every = (self._admitted({**each.labels_once_up, **added}, taints) for each in kind.options)
-        return frozenset(at for at in frozenset[int]().union(*every) if self.classes[at].requests.fits_in(kind.room))
 
     def _admitted(self, labels: Mapping[str, str], taints: tuple[Taint, ...]) -> frozenset[int]:
         """The classes whose pods kube-scheduler would bind to such a node, room apart."""
