@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -19,6 +19,9 @@ from engine.cli.terminal import (
     told_of_faults,
 )
 from engine.model.fault import Fault
+
+if TYPE_CHECKING:
+    from engine.reconcile.up import Ending
 
 
 def up(
@@ -50,7 +53,7 @@ def up(
         audience = TerminalAudience(ports, is_approved=yes or reviewed is not None, is_quiet=output is Output.JSON)
         ending = converge(ports, audience, reviewed)
         if not ending.was_approved:
-            progress_line("nothing was changed")
+            progress_line("nothing more was changed" if ending.changed else "nothing was changed")
             raise typer.Exit(ExitCode.FAILED)
         show_standing(ports, ending, out(), as_json=output is Output.JSON)
         # A reviewed plan is applied and nothing beyond it.
@@ -59,9 +62,26 @@ def up(
         )
         if ending.has_failed and ending.passes == MOST_PASSES:
             progress_line(f"stopped after {MOST_PASSES} passes with more to do; run it again to go on")
+        elif not ending.has_failed:
+            _tell_what_waits(environment, ending)
         if ending.last and ending.last.failures:
             for failure in ending.last.failures:
                 show_fault(Fault(failure, "correct the selector, or tag what it is to match"))
             raise typer.Exit(ExitCode.FAILED)
         if ending.has_failed or not is_installed:
             raise typer.Exit(ExitCode.FAILED)
+
+
+def _tell_what_waits(environment: str, ending: Ending) -> None:
+    """All that could be done by now is done, or the passes of one run are."""
+    from engine.report.later_words import later_words
+
+    waits = later_words(ending.last.plan) if ending.last is not None and not ending.last.paused else ""
+    if ending.goes_on:
+        done = f"{ending.passes} passes are made, and the rollout goes on"
+    elif waits:
+        done = "nothing more can be done now"
+    else:
+        return
+    told = f": {waits}" if waits else ""
+    progress_line(f"{done}{told}; `nodewright run {environment}` or the next `nodewright up {environment}` carries on")

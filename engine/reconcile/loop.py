@@ -18,6 +18,7 @@ from engine.reconcile.batch import wait_for_batch
 from engine.reconcile.cloud_cache import CloudCache
 from engine.reconcile.crew import Crew
 from engine.reconcile.file_watch import FileWatch
+from engine.reconcile.going_on import only_goes_on
 from engine.reconcile.hands import Hands
 from engine.reconcile.host import Host
 from engine.reconcile.live_pass import LivePass, Looked
@@ -297,7 +298,7 @@ class Loop:
         if looked.report.result is PassResult.STANDBY:
             # Whoever is at work does what we would have done.
             return self._host.monotonic() - self._began_at >= _ONCE_PATIENCE_SECONDS
-        if self._number >= _ONCE_PASSES:
+        if self._number >= _ONCE_PASSES and not only_goes_on(looked.plan):
             self._works.has_failed = True
         is_new = _marked_by(looked.plan) - self._marked
         return self._number >= _ONCE_PASSES or self._works.has_failed or not (_acts_at_once(looked.plan) or is_new)

@@ -11,11 +11,13 @@ from engine.model.canonical import digest
 from engine.model.outcome import Outcome, OutcomeStatus
 from engine.model.plan import Plan
 from engine.reconcile import passes
+from engine.reconcile.going_on import only_goes_on
 from engine.reconcile.mailbox import Mailbox, settle_now
 from engine.reconcile.passes import Proposal
 from engine.reconcile.ports import OnEvent, Ports, Tell
 
-# A removal takes two passes and a refused launch one more for each offering; beyond this the world is not at rest.
+# A removal takes two passes and a refused launch one more for each offering; beyond this the world is not at rest,
+# unless machines come up so fast that a rollout never waits for one.
 MOST_PASSES = 8
 
 
@@ -40,6 +42,7 @@ class Ending:
     """How it ended. ``is_done``: the world is as the policy wants it, as far as offerings, limits and caps allow.
 
     ``has_failed``: something went wrong that another pass would only repeat, or the world does not come to rest.
+    ``goes_on``: the passes were used up in the middle of a rollout, which a later run goes on with.
     """
 
     passes: int
@@ -47,6 +50,7 @@ class Ending:
     is_done: bool
     was_approved: bool = True
     has_failed: bool = False
+    goes_on: bool = False
     last: Proposal | None = None
 
 
@@ -85,7 +89,10 @@ def up(ports: Ports, audience: Audience, reviewed: Plan | None = None) -> Ending
         changed = True
         if outcome is not None and not _is_worth_another_pass(outcome):
             return Ending(passes=number, changed=changed, is_done=False, has_failed=True, last=proposal)
-    return Ending(passes=MOST_PASSES, changed=changed, is_done=False, has_failed=True, last=proposal)
+    goes_on = only_goes_on(proposal.plan) and (outcome is None or outcome.is_settled)
+    return Ending(
+        passes=MOST_PASSES, changed=changed, is_done=False, has_failed=not goes_on, goes_on=goes_on, last=proposal
+    )
 
 
 def _settled(ports: Ports, mail: Mailbox, proposal: Proposal) -> Proposal:

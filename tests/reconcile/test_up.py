@@ -9,21 +9,25 @@ import pytest
 from attrs import evolve
 
 from engine.model import labels as keys
+from engine.model.claim import Claim
 from engine.model.document import DesiredDocument
 from engine.model.environment import Environment
+from engine.model.eviction import Eviction
 from engine.model.fault import Fault
 from engine.model.ledger import Ledger
 from engine.model.node import Instance
 from engine.model.outcome import ClaimOutcome, Outcome, OutcomeStatus
 from engine.model.plan import RemovalPhase
-from engine.model.pod import Owner
-from engine.model.policy import Disruption, Policy
+from engine.model.pod import Owner, PodKey, PodPhase
+from engine.model.policy import Budget, Disruption, Policy
 from engine.model.snapshot import CloudFacts
+from engine.model.upkeep import Upkeep
 from engine.reconcile import passes
 from engine.reconcile.destroying import destroy
 from engine.reconcile.one_writer import StoreLease
 from engine.reconcile.ports import OnEvent
-from engine.reconcile.up import up
+from engine.reconcile.up import MOST_PASSES, up
+from engine.report.later_words import later_words
 from tests.builders import minutes, node_pool, pod
 from tests.decide.world import World, policy
 from tests.reconcile.world_ports import Watcher, WorldPorts
@@ -179,6 +183,93 @@ def test_the_clock_of_an_empty_node_runs_on_although_nothing_is_done(tmp_path: P
     one.world.now += minutes(6)
     assert up(one.ports, Watcher()).changed
     assert one.world.running() == []
+
+
+class Rolling(WorldPorts):
+    """Who is evicted is made again elsewhere, and machines are up at once: only policy holds a rollout up."""
+
+    def evict(self, pods: Sequence[PodKey]) -> tuple[Eviction, ...]:
+        for key in pods:
+            again = evolve(key, name=f"{key.name}-again")
+            old = self.world.pods.pop(key)
+            self.world.pods[again] = evolve(old, key=again, node_name=None, phase=PodPhase.PENDING)
+        return super().evict(pods)
+
+
+def rollout(folder: Path, machines: int, canaries: int) -> Rolling:
+    """As many machines, each with a pod, of a pool whose label changed after an hour; one may be out at a time."""
+    at_once = Disruption(consolidate_after=minutes(0), budgets=(Budget(nodes=1),))
+    before, after = (
+        policy(node_pool(disruption=at_once, labels={"stage": stage}, upkeep=Upkeep(canaries=canaries)))
+        for stage in ("one", "two")
+    )
+    pods = [evolve(pod(f"llm-{number}", gpu=1), owner=Owner("ReplicaSet", "llm")) for number in range(machines)]
+    rolling = Rolling(World(before, pods), folder)
+    up(rolling.ports, Watcher())
+    rolling.world.now += minutes(60)
+    rolling.world.policy = after
+    rolling.ports = evolve(rolling.ports, policy=after)
+    return rolling
+
+
+def stages(rolling: Rolling) -> list[str]:
+    return sorted(claim.labels["stage"] for claim in rolling.world.document.claims)  # type: ignore[union-attr]
+
+
+def test_a_rollout_that_waits_for_its_trial_ends_well_and_goes_on_when_that_is_over(tmp_path: Path) -> None:
+    rolling = rollout(tmp_path, machines=3, canaries=1)
+
+    ending = up(rolling.ports, Watcher())
+
+    assert (ending.is_done, ending.has_failed, ending.goes_on) == (True, False, False)
+    assert stages(rolling) == ["one", "one", "two"]
+    assert ending.last is not None
+    assert later_words(ending.last.plan) == "2 nodes wait for a trial, for 10m at least"
+    rolling.world.now += minutes(11)
+    assert not up(rolling.ports, Watcher()).has_failed
+    assert stages(rolling) == ["two", "two", "two"]
+
+
+def test_a_rollout_longer_than_one_run_ends_well_in_its_middle_and_the_next_run_goes_on(tmp_path: Path) -> None:
+    rolling = rollout(tmp_path, machines=6, canaries=0)
+    waits = len(rolling.world.running())
+
+    ending = up(rolling.ports, Watcher())
+
+    assert (ending.passes, ending.has_failed, ending.goes_on) == (MOST_PASSES, False, True)
+    done = stages(rolling).count("two")
+    assert 0 < done < waits
+    for _ in range(waits):
+        ending = up(rolling.ports, Watcher())
+    assert (ending.is_done, ending.changed) == (True, False)
+    assert stages(rolling) == ["two"] * waits
+
+
+def test_a_rollout_whose_launches_are_refused_to_the_end_has_failed(tmp_path: Path) -> None:
+    rolling = rollout(tmp_path, machines=2, canaries=0)
+    rolling.world.refuses = lambda claim: True
+
+    ending = up(rolling.ports, Watcher())
+
+    assert not ending.goes_on
+    assert stages(rolling).count("one") == 2
+
+
+def test_pods_that_no_pass_of_a_run_could_place_are_a_failure(tmp_path: Path) -> None:
+    one = WorldPorts(world_of(1), tmp_path)
+    passed = [0]
+
+    def another(claim: Claim) -> bool:
+        passed[0] += 1
+        late = pod(f"late-{passed[0]}", gpu=1)
+        one.world.pods[late.key] = late
+        return False
+
+    one.world.refuses = another
+
+    ending = up(one.ports, Watcher())
+
+    assert (ending.passes, ending.has_failed, ending.goes_on) == (MOST_PASSES, True, False)
 
 
 def test_destroy_lets_every_claim_go_by_a_record(three: WorldPorts) -> None:
