@@ -26,7 +26,7 @@ from engine.model.policy import NodePool
 from engine.model.reason import VOLUNTARY_REASONS, DisruptionReason
 from engine.model.refusal import GuardrailBlocks, KarpenterOwnsPool, PoolPaused
 from engine.model.snapshot import Snapshot
-from engine.model.stay import DoNotDisrupt, SeveralNodes, StayReason
+from engine.model.stay import DoNotDisrupt, PodsUnseen, SeveralNodes, StayReason
 from engine.model.workload import VolumeAttachment
 
 # So long after its own end a pod is taken for one that nobody ends (Karpenter's IsStuckTerminating).
@@ -35,8 +35,8 @@ _STUCK_AFTER = timedelta(minutes=1)
 _ROUNDING = timedelta(seconds=2)
 
 
-# Whatever the time: a person's word, or another's machine.
-_HOLDS_FOR_GOOD = (PoolPaused, KarpenterOwnsPool, SeveralNodes, GuardrailBlocks)
+# Whatever the time: a person's word, another's machine, or nobody knows what runs there.
+_HOLDS_FOR_GOOD = (PoolPaused, KarpenterOwnsPool, SeveralNodes, GuardrailBlocks, PodsUnseen)
 
 
 @frozen

@@ -8,6 +8,7 @@ from datetime import datetime
 from engine.decide.bring_up import BringUp
 from engine.decide.fleet import Sighting
 from engine.decide.pools import held
+from engine.decide.unseen import pods_unseen
 from engine.disruption.drift import Drift
 from engine.disruption.machine import Machine
 from engine.disruption.moved import may_move_at
@@ -16,7 +17,7 @@ from engine.model.policy import NodePool, Policy
 from engine.model.reason import DisruptionReason
 from engine.model.refusal import KarpenterOwnsPool, PoolPaused
 from engine.model.snapshot import Snapshot
-from engine.model.stay import SeveralNodes
+from engine.model.stay import PodsUnseen, SeveralNodes
 
 NO_SPARES: Mapping[str, int] = {}
 
@@ -39,7 +40,7 @@ def machines(
         if placement.claim is not None:
             planned[placement.claim] = planned.get(placement.claim, 0) + 1
     holds = {pool.name: held(pool, snapshot.karpenter) for pool in policy.node_pools}
-    successors = _successors(brought, gone)
+    successors, unseen = _successors(brought, gone), pods_unseen(snapshot)
     return tuple(
         _machine(
             each,
@@ -47,6 +48,7 @@ def machines(
             holds[pool],
             snapshot,
             drift,
+            unseen,
             planned=planned.get(name, 0),
             spare=spares.get(name, 0),
             successors=successors.get(name, ()),
@@ -62,6 +64,7 @@ def _machine(
     holds: PoolPaused | KarpenterOwnsPool | None,
     snapshot: Snapshot,
     drift: Drift | None,
+    unseen: PodsUnseen | None,
     *,
     planned: int,
     spare: int,
@@ -80,7 +83,9 @@ def _machine(
         planned=planned,
         spare=spare,
         empty_since=_past(snapshot.ledger.empty_since.get(claim.name), snapshot.taken_at),
-        held=KarpenterOwnsPool(node_pool=pool.name) if sighting.is_karpenters else holds or _known_twice(sighting),
+        held=KarpenterOwnsPool(node_pool=pool.name)
+        if sighting.is_karpenters
+        else holds or _known_twice(sighting) or unseen,
         trouble=brought.trouble,
         is_coming=brought.is_coming,
         initialized_at=brought.milestones.initialized_at,

@@ -36,11 +36,13 @@ def kept_by(machine: Machine, blocked: Blocked = _NOTHING, *, has_to_go: bool) -
         return machine.held
     if not machine.is_initialized:
         return machine.trouble or NotInitialized()
+    guarded = guard(machine)
     if machine.is_marked:
-        return _hold(machine, _NOTHING)
+        # Whoever has to stay for good needs no place elsewhere, and neither do the others meanwhile.
+        is_stuck = guarded is not None and guarded.pod and machine.pool.termination_grace_period is None
+        return guarded if is_stuck else _hold(machine, _NOTHING)
     if machine.planned:
         return InUse(pods=machine.workload, planned=machine.planned)
-    guarded = guard(machine)
     waits_for_end = has_to_go and machine.pool.termination_grace_period is not None
     if guarded is not None and not (waits_for_end and guarded.pod):
         return guarded

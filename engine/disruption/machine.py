@@ -14,7 +14,7 @@ from engine.model.pod import Pod, PodKey, PodPhase
 from engine.model.policy import NodePool
 from engine.model.reason import DisruptionReason
 from engine.model.refusal import KarpenterOwnsPool, PoolPaused
-from engine.model.stay import Degraded, Overdue, SeveralNodes
+from engine.model.stay import Degraded, Overdue, PodsUnseen, SeveralNodes
 
 
 @frozen
@@ -45,7 +45,7 @@ class Machine:
     planned: int = 0
     spare: int = 0
     empty_since: datetime | None = None
-    held: PoolPaused | KarpenterOwnsPool | SeveralNodes | None = None
+    held: PoolPaused | KarpenterOwnsPool | SeveralNodes | PodsUnseen | None = None
     trouble: Overdue | Degraded | None = None
     is_coming: bool = False
     initialized_at: datetime | None = None

@@ -169,6 +169,15 @@ class SeveralNodes:
 
 
 @frozen
+class PodsUnseen:
+    """Not one pod of the whole cluster was seen, although daemonsets have theirs on ``nodes`` nodes that are up. So
+    nobody knows what runs on the machine."""
+
+    code: ClassVar[str] = "pods-unseen"
+    nodes: int
+
+
+@frozen
 class SavesTooLittle:
     """Without the node ``saving`` would be saved an hour, once its pods are elsewhere. ``least`` is asked for: an
     amount of its own, or a part of what goes. Below nothing: the others would cost more."""
@@ -243,6 +252,7 @@ StayReason = (
     | PoolPaused
     | KarpenterOwnsPool
     | SeveralNodes
+    | PodsUnseen
     | GuardrailBlocks
     | RuleKeeps
     | OutsideWindow

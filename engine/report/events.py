@@ -24,6 +24,7 @@ from engine.model.stay import (
     NotInitialized,
     OutsideWindow,
     Overdue,
+    PodsUnseen,
     PoolUnknown,
     RemovalCap,
     RuleKeeps,
@@ -202,6 +203,7 @@ class _Told:
                 | KarpenterOwnsPool()
                 | PoolUnknown()
                 | SeveralNodes()
+                | PodsUnseen()
                 | RuleKeeps()
                 | OutsideWindow()
                 | DetachesVolumes()

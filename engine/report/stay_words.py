@@ -35,6 +35,7 @@ from engine.model.stay import (
     NotWorthVacating,
     OutsideWindow,
     Overdue,
+    PodsUnseen,
     PoolUnknown,
     RemovalCap,
     RuleKeeps,
@@ -63,6 +64,7 @@ _Kept = (
     | PoolPaused
     | KarpenterOwnsPool
     | SeveralNodes
+    | PodsUnseen
     | GuardrailBlocks
     | RuleKeeps
     | OutsideWindow
@@ -130,6 +132,7 @@ def _held_words(
     | PoolPaused
     | KarpenterOwnsPool
     | SeveralNodes
+    | PodsUnseen
     | GuardrailBlocks
     | RuleKeeps
     | OutsideWindow,
@@ -146,8 +149,8 @@ def _held_words(
             return f"the pool is paused: {why}"
         case KarpenterOwnsPool(node_pool=pool):
             return f"a live Karpenter has the NodePool {pool}, or the machine itself"
-        case SeveralNodes(nodes=nodes):
-            return f"one machine is the nodes {', '.join(nodes)}: delete those that are not it"
+        case SeveralNodes() | PodsUnseen():
+            return _seen_wrong(reason)
         case GuardrailBlocks():
             return f"could go, but {guardrail_words(reason)}"
         case RuleKeeps(rule=rule, message=message, error=error):
@@ -156,6 +159,13 @@ def _held_words(
             return f"could go, but disruption budget {rule} keeps it: {message}"
         case OutsideWindow():
             return _outside_window(reason, now)
+
+
+def _seen_wrong(reason: SeveralNodes | PodsUnseen) -> str:
+    if isinstance(reason, PodsUnseen):
+        nodes = counted(reason.nodes, "node")
+        return f"no pod was seen anywhere, though {nodes} must have daemons: nothing goes unseen"
+    return f"one machine is the nodes {', '.join(reason.nodes)}: delete those that are not it"
 
 
 def _outside_window(reason: OutsideWindow, now: datetime) -> str:
