@@ -27,6 +27,11 @@ class Idling:
         self._told: set[str] = set()
         self._misled = 0
 
+    def follow(self, policy: Policy) -> None:
+        """From now on another policy holds: nobody could know of its times before, so that each counts from here."""
+        self._pools = {pool.name: pool for pool in policy.node_pools}
+        self._since.clear()
+
     def overdue(self, plan: Plan) -> Iterator[str]:
         """Each node that should have been let go by now, told once."""
         idle = dict(self._idle())

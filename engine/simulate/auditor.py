@@ -11,8 +11,10 @@ from engine.model.quantity import NODES, NOTHING, Resources, format_amount
 from engine.model.reason import VOLUNTARY_REASONS, DisruptionReason
 from engine.model.snapshot import Snapshot
 from engine.simulate.audited_budgets import budgets_exceeded
+from engine.simulate.audited_holds import held_pods_asked
 from engine.simulate.audited_idling import Idling
 from engine.simulate.audited_places import pods_without_place
+from engine.simulate.audited_rules import rules_exceeded, wanted_or_running
 from engine.simulate.record import Violation
 from engine.simulate.world import World
 
@@ -29,6 +31,11 @@ class Auditor:
         self._idling = Idling(world, policy)
         self.violations: list[Violation] = []
 
+    def follow(self, policy: Policy) -> None:
+        """From now on another policy holds."""
+        self._policy = policy
+        self._idling.follow(policy)
+
     def look(self, snapshot: Snapshot, plan: Plan) -> None:
         """Note what this plan should not do."""
         found = (
@@ -37,7 +44,9 @@ class Auditor:
             *(("limits", what) for what in self._over_limits(plan)),
             *(("caps", what) for what in self._over_caps(plan)),
             *(("budgets", what) for what in budgets_exceeded(self._world, plan, self._policy)),
+            *(("rules", what) for what in rules_exceeded(self._world, plan, self._policy)),
             *(("evicted-without-place", what) for what in pods_without_place(self._world, plan)),
+            *(("held-pods", what) for what in held_pods_asked(self._world, plan, self._policy)),
             *(("released-with-pods", what) for what in self._released_with_pods(plan)),
             *(("machine-without-claim", what) for what in self._strays()),
             *(("answers", what) for what in _unanswered(snapshot, plan)),
@@ -80,13 +89,8 @@ class Auditor:
                     yield f"pool {name}: {there} {resource} of {most}, machines that are leaving included"
 
     def _used(self, pool: str, plan: Plan) -> Resources:
-        """What the document wants, and what runs beside it."""
-        capacities = {claim.name: claim.capacity for claim in plan.document.claims if claim.node_pool == pool}
-        for instance in self._world.ec2.alive():
-            claim = self._world.ec2.claim_of(instance.id)
-            if claim is not None and claim.node_pool == pool:
-                capacities.setdefault(claim.name, claim.capacity)
-        return Resources({**sum(capacities.values(), NOTHING), NODES: len(capacities)})
+        claims = wanted_or_running(self._world, plan, pool)
+        return Resources({**sum((claim.capacity for claim in claims), NOTHING), NODES: len(claims)})
 
     def _over_caps(self, plan: Plan) -> Iterator[str]:
         caps = self._environment.caps

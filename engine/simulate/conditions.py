@@ -107,11 +107,13 @@ class PlannedFault:
 
 @frozen
 class Conditions:
-    """``vcpu_quotas`` are by the quota's name in Service Quotas. The same ``seed`` gives the same world."""
+    """``vcpu_quotas`` are by the quota's name in Service Quotas; at each of ``new_images`` the node classes' selectors
+    find images that are newer. The same ``seed`` gives the same world."""
 
     seed: int = 1
     latencies: Latencies = Latencies()
     shortages: tuple[Shortage, ...] = ()
     vcpu_quotas: Mapping[str, int] = field(factory=dict)
     faults: tuple[PlannedFault, ...] = ()
+    new_images: tuple[datetime, ...] = ()
     scoring: Scoring = Scoring.MOST_ALLOCATED

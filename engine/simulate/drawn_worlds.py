@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from random import Random
+from typing import Any
 
 from attrs import evolve, frozen
 
+from engine.decide import decide
 from engine.model.catalog import Catalog
+from engine.model.constraint import Operator, Requirement
 from engine.model.environment import Caps, Cluster, Environment, Network, NetworkMode
 from engine.model.money import UsdPerHour
 from engine.model.pod import DaemonSet, Owner, Placing, Pod, PodKey
@@ -18,10 +21,12 @@ from engine.model.workload import ObjectKey, PodDisruptionBudget, Workload
 from engine.simulate.beginning import empty_world
 from engine.simulate.binding import Scoring
 from engine.simulate.conditions import Conditions, FaultKind, Latencies, PlannedFault, Shortage, Spread
-from engine.simulate.drawn_policies import FAMILIES, drawn_policy
+from engine.simulate.drawn_changes import changed
+from engine.simulate.drawn_policies import FAMILIES, drawn_objects, loaded
 from engine.simulate.record import Run
-from engine.simulate.simulation import Pace, Simulation
+from engine.simulate.simulation import Pace, PolicyChange, Simulation
 from engine.simulate.tasks import Stay, Task
+from engine.simulate.witness import Witness
 from engine.simulate.world import World
 
 REGION = "us-east-1"
@@ -32,26 +37,30 @@ _DAEMON = DaemonSet("agent", Placing(Resources.parse({"cpu": "100m", "memory": "
 # Hours between two of a kind, on average.
 _FAULT_HOURS = 3.0
 _STORM_HOURS = 8.0
+_CHANGE_HOURS = 16.0
+_IMAGE_HOURS = 48.0
 # What an idle node costs a world that is not at rest: each machine may be marked, released and launched again a while.
 _PLANS_A_MACHINE = 6
 
 
 @frozen
 class DrawnWorld:
-    """Everything that ``seed`` alone decides. ``hours`` have tasks and faults; then nothing happens any more."""
+    """Everything that ``seed`` alone decides. ``hours`` have tasks, faults and changes of policy; then nothing happens
+    any more."""
 
     seed: int
     hours: int
     environment: Environment
     policy: Policy
+    changes: tuple[PolicyChange, ...]
     catalog: Catalog
     tasks: tuple[Task, ...]
     conditions: Conditions
+    disruption_budgets: tuple[PodDisruptionBudget, ...]
 
     def world(self) -> World:
         start = empty_world(self.environment, self.policy, self.catalog, _BEGIN, (_DAEMON,))
-        budget = PodDisruptionBudget(ObjectKey("drawn", "kept"), (), max_unavailable="50%")
-        workload = Workload(disruption_budgets=(budget,)) if self.seed % 3 == 0 else Workload()
+        workload = Workload(disruption_budgets=self.disruption_budgets)
         return World(evolve(start, workload=workload), self.tasks, self.catalog, self.conditions)
 
 
@@ -69,11 +78,13 @@ def draw(seed: int, hours: int, catalog: Catalog) -> DrawnWorld:
             added_usd_per_hour=UsdPerHour.parse(chance.choice((20, 500))),
         ),
     )
+    objects = drawn_objects(chance)
     return DrawnWorld(
         seed=seed,
         hours=hours,
         environment=environment,
-        policy=drawn_policy(chance, environment),
+        policy=loaded(objects, environment),
+        changes=_changes(Random(f"changes {seed}"), hours, objects, environment),
         catalog=catalog,
         tasks=_tasks(chance, hours),
         conditions=Conditions(
@@ -82,17 +93,30 @@ def draw(seed: int, hours: int, catalog: Catalog) -> DrawnWorld:
             shortages=drawn_shortages(seed, _BEGIN, hours, tuple(ZONES)),
             vcpu_quotas={"Running On-Demand G and VT instances": 128} if chance.random() < 0.2 else {},
             faults=drawn_faults(seed, _BEGIN, hours),
+            new_images=tuple(_BEGIN + at for at in _moments(Random(f"images {seed}"), hours, _IMAGE_HOURS)),
             scoring=chance.choice(tuple(Scoring)),
         ),
+        disruption_budgets=_disruption_budgets(seed),
     )
 
 
-def play(drawn: DrawnWorld) -> Run:
-    """The world's hours, and then passes until it is at rest; what never comes to rest is a violation."""
+def play(drawn: DrawnWorld, witness: Witness | None = None) -> Run:
+    """The world's hours, and then passes until it is at rest; what never comes to rest is a violation. A ``witness``
+    looks on."""
     world = drawn.world()
-    simulation = Simulation(world, drawn.policy, drawn.catalog, drawn.environment, pace=_PACE)
+    simulation = Simulation(
+        world,
+        drawn.policy,
+        drawn.catalog,
+        drawn.environment,
+        pace=_PACE,
+        changes=drawn.changes,
+        decider=witness.of(world) if witness is not None else decide,
+    )
     run = simulation.run(timedelta(hours=drawn.hours), f"seed {drawn.seed}")
     simulation.come_to_rest(most_plans=20 + _PLANS_A_MACHINE * len(world.ec2.alive()))
+    if witness is not None:
+        witness.close(world)
     return evolve(run, violations=simulation.violations)
 
 
@@ -106,6 +130,35 @@ def _tasks(chance: Random, hours: int) -> tuple[Task, ...]:
             number += 1
             found.append(Task(at, _pod(chance, number), _length(chance), chance.choice(tuple(Stay))))
     return tuple(found)
+
+
+def _changes(
+    chance: Random, hours: int, objects: list[dict[str, Any]], environment: Environment
+) -> tuple[PolicyChange, ...]:
+    """What people change in the files, one thing at a time, each on top of those before."""
+    found = []
+    for number, at in enumerate(_moments(chance, hours, _CHANGE_HOURS)):
+        objects = changed(objects, chance, number)
+        found.append(PolicyChange(_BEGIN + at, loaded(objects, environment)))
+    return tuple(found)
+
+
+def _disruption_budgets(seed: int) -> tuple[PodDisruptionBudget, ...]:
+    """None; half of all pods; or of some sets one at a time, none at all, and one set that two are about."""
+    if seed % 3 == 0:
+        return (PodDisruptionBudget(ObjectKey("drawn", "kept"), (), max_unavailable="50%"),)
+    if seed % 3 == 1:
+        return ()
+    return (
+        PodDisruptionBudget(ObjectKey("drawn", "one"), _of_set(0), max_unavailable="1"),
+        PodDisruptionBudget(ObjectKey("drawn", "all"), _of_set(1), min_available="100%"),
+        PodDisruptionBudget(ObjectKey("drawn", "first"), _of_set(2), min_available="1"),
+        PodDisruptionBudget(ObjectKey("drawn", "second"), _of_set(2), max_unavailable="1"),
+    )
+
+
+def _of_set(number: int) -> tuple[Requirement, ...]:
+    return (Requirement("app", Operator.IN, (f"set-{number}",)),)
 
 
 def _length(chance: Random) -> timedelta | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
 
@@ -35,7 +36,8 @@ _MISLEADING = frozenset({*_READS, FaultKind.CLOCK_AHEAD, FaultKind.CLOCK_RIGHT})
 
 class Faults:
     """``lost`` is told of pods that a node took with it, ``stirred`` of a message. ``ahead`` is by how much the clock
-    of passes is wrong; ``misled`` counts bad reads and changes of that clock."""
+    of passes is wrong; ``misled`` counts bad reads and changes of that clock, ``struck`` all that found something to go
+    wrong with."""
 
     def __init__(
         self,
@@ -51,6 +53,7 @@ class Faults:
         self._reads: list[FaultKind] = []
         self.ahead = timedelta()
         self.misled = 0
+        self.struck: Counter[FaultKind] = Counter()
         self._messages: dict[str, Interruption] = {}
 
     def expect(self, faults: Sequence[PlannedFault]) -> None:
@@ -61,6 +64,7 @@ class Faults:
         """What a pass sees of the world: one bad read is of one pass."""
         snapshot = evolve(snapshot, interruptions=tuple(self._messages[key] for key in sorted(self._messages)))
         for kind in self._reads:
+            self.struck[kind] += 1
             snapshot = _misread(snapshot, kind)
         self._reads.clear()
         return evolve(snapshot, taken_at=snapshot.taken_at + self.ahead) if self.ahead else snapshot
@@ -71,8 +75,10 @@ class Faults:
         if kind in _READS:
             self._reads.append(kind)
         elif kind is FaultKind.CLOCK_AHEAD:
+            self.struck[kind] += 1
             self.ahead = fault.lasts
         elif kind is FaultKind.CLOCK_RIGHT:
+            self.struck[kind] += 1
             self.ahead = timedelta()
         elif kind is FaultKind.PLUGIN_LATE:
             self._kubelets.delay_next_plugin(fault.lasts)
@@ -91,6 +97,7 @@ class Faults:
         instance = picked(running, fault.pick)
         if instance is None:
             return
+        self.struck[fault.kind] += 1
         now = self._agenda.now
         ends = now + (_NOTICE if is_spot else fault.lasts if told is not None else timedelta())
         if told is not None:
@@ -107,6 +114,7 @@ class Faults:
         instance = picked(with_nodes, fault.pick)
         if instance is None:
             return
+        self.struck[fault.kind] += 1
         name = self._kubelets.node_of(instance.id)
         if fault.kind is FaultKind.NODE_NOT_READY:
             self._kubelets.set_ready(name, is_ready=False)

@@ -21,7 +21,8 @@ _NOT_READY = Taint("node.kubernetes.io/not-ready", "", TaintEffect.NO_SCHEDULE)
 
 
 class Kubelets:
-    """``changed`` is told whenever a node is another than before; ``runs`` whether an instance does."""
+    """``changed`` is told whenever a node is another than before; ``runs`` whether an instance does. ``late_plugins``
+    counts machines whose accelerators came late because somebody asked for it."""
 
     def __init__(
         self,
@@ -36,6 +37,7 @@ class Kubelets:
         self._runs, self._changed = runs, changed
         self._names: dict[str, str] = {}
         self._late: list[timedelta] = []
+        self.late_plugins = 0
 
     def know(self, instance_id: str, node_name: str) -> None:
         """A node that was there before."""
@@ -110,6 +112,7 @@ class Kubelets:
         plugin = ready + self._latencies.plugin.drawn(self._chance)
         if self._late and claim.allocatable.accelerators():
             plugin += self._late.pop(0)
+            self.late_plugins += 1
         self._after(ready, lambda: self._come_up(name, claim))
         self._after(plugin, lambda: self._advertise(name, claim.allocatable))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 
 from attrs import frozen
@@ -34,6 +34,14 @@ class Pace:
     quiet: timedelta = timedelta(minutes=10)
 
 
+@frozen
+class PolicyChange:
+    """From ``at`` on passes read ``policy``: somebody committed it."""
+
+    at: datetime
+    policy: Policy
+
+
 Watch = Callable[[datetime, Plan], None]
 
 
@@ -42,7 +50,8 @@ def _unwatched(now: datetime, plan: Plan) -> None:
 
 
 class Simulation:
-    """One policy over one world. ``decider`` decides; ``watch`` is told of each pass."""
+    """One policy over one world, and what becomes of it by ``changes``. ``decider`` decides; ``watch`` is told of each
+    pass."""
 
     def __init__(
         self,
@@ -52,11 +61,13 @@ class Simulation:
         environment: Environment,
         *,
         pace: Pace = Pace(),
+        changes: Sequence[PolicyChange] = (),
         decider: Decider = decide,
         watch: Watch = _unwatched,
     ) -> None:
         self._world, self._policy, self._catalog, self._environment = world, policy, catalog, environment
         self._pace, self._decider, self._watch = pace, decider, watch
+        self._changes = sorted(changes, key=lambda each: each.at)
         self._auditor = Auditor(world, policy, environment)
         self._recorder: Recorder | None = None
         self._latest: datetime | None = None
@@ -92,6 +103,9 @@ class Simulation:
         return tuple(self._auditor.violations)
 
     def _pass(self) -> Plan:
+        while self._changes and self._changes[0].at <= self._world.now:
+            self._policy = self._changes.pop(0).policy
+            self._auditor.follow(self._policy)
         snapshot = self._world.snapshot()
         plan = self._decider(snapshot, self._policy, self._catalog, self._environment)
         self._auditor.look(snapshot, plan)
@@ -109,6 +123,8 @@ class Simulation:
         if timer is not None:
             # By the world's clock: the plan's may be wrong.
             wake = min(wake, max(began + _SOON, began + (timer - plan.decided_at)))
+        if self._changes:
+            wake = min(wake, max(began + _SOON, self._changes[0].at))
         while world.now < wake:
             following = world.next_at
             world.advance(wake if following is None else min(following, wake))

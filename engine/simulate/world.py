@@ -24,7 +24,7 @@ from engine.model.reservation import CapacityReservation
 from engine.model.snapshot import Snapshot
 from engine.simulate.agenda import Agenda
 from engine.simulate.cluster import SimulatedCluster
-from engine.simulate.conditions import Conditions
+from engine.simulate.conditions import Conditions, FaultKind
 from engine.simulate.controllers import Controllers
 from engine.simulate.ec2 import SimulatedEc2
 from engine.simulate.faults import Faults
@@ -89,6 +89,9 @@ class World:
         self._adopt(start)
         self._controllers.expect(tasks)
         self._faults.expect(conditions.faults)
+        self._images = start.cloud.images
+        for number, at in enumerate(sorted(conditions.new_images), start=1):
+            self._agenda.enter(at, lambda release=number: self._renew_images(release))  # type: ignore[misc]
 
     @property
     def now(self) -> datetime:
@@ -115,6 +118,16 @@ class World:
     def work_lost(self) -> timedelta:
         """What jobs had done when they were stopped."""
         return self._controllers.work_lost
+
+    @property
+    def struck(self) -> Mapping[FaultKind, int]:
+        """How often each fault found something to go wrong with."""
+        return {**self._faults.struck, FaultKind.PLUGIN_LATE: self._kubelets.late_plugins}
+
+    @property
+    def stopped_before(self) -> frozenset[PodKey]:
+        """Pods that were made for others, which were evicted or lost."""
+        return frozenset(self._controllers.restarted)
 
     @property
     def bad_reads(self) -> int:
@@ -146,6 +159,7 @@ class World:
             ledger=self.ledger,
             cloud=evolve(
                 start.cloud,
+                images=self._images,
                 instances=instances,
                 absent_claims=self._absent_claims(instances),
                 reservations=self._reservations(),
@@ -243,6 +257,14 @@ class World:
             settled_version=version if is_settled else self.ledger.settled_version,
         )
         self._stir(is_urgent=bool(refused))
+
+    def _renew_images(self, release: int) -> None:
+        first = self._start.cloud.images
+        self._images = {
+            name: {variant: f"{image}-{release}" for variant, image in variants.items()}
+            for name, variants in first.items()
+        }
+        self._stir(is_urgent=False)
 
     def _came_up(self, claim: Claim, instance: Instance) -> None:
         self._kubelets.boot(claim, instance)
