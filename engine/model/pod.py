@@ -44,7 +44,7 @@ class Owner:
     name: str
 
 
-@frozen(order=True)
+@frozen(order=True, cache_hash=True)
 class PodKey:
     namespace: str
     name: str

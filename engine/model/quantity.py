@@ -103,6 +103,14 @@ class Resources(Mapping[str, int]):
         self._accelerators: tuple[str, ...] | None = None
 
     @classmethod
+    def _of(cls, amounts: dict[str, int], *, in_order: bool) -> Resources:
+        """Of a dictionary that nobody else has, in name order or not: sorting takes longer than the sum itself."""
+        new = cls.__new__(cls)
+        new._amounts = amounts if in_order else dict(sorted(amounts.items()))
+        new._hash = new._accelerators = None
+        return new
+
+    @classmethod
     def parse(cls, amounts: Mapping[str, str | int | float]) -> Resources:
         """From a Kubernetes resource list; raises QuantityError naming the resource."""
         parsed = {}
@@ -141,14 +149,22 @@ class Resources(Mapping[str, int]):
         total = dict(self._amounts)
         for resource, amount in other._amounts.items():
             total[resource] = total.get(resource, 0) + amount
-        return Resources(total)
+        # Names that were there keep their places.
+        return self._of(total, in_order=len(total) == len(self._amounts))
 
     def __sub__(self, other: Resources) -> Resources:
         """What is left; an amount may become negative (a node that is overcommitted)."""
+        return self.less(other, 1)
+
+    def less(self, other: Resources, times: int) -> Resources:
+        """What is left once the other is taken off so many times."""
         left = dict(self._amounts)
         for resource, amount in other._amounts.items():
-            left[resource] = left.get(resource, 0) - amount
-        return Resources(left)
+            left[resource] = left.get(resource, 0) - amount * times
+        return self._of(left, in_order=len(left) == len(self._amounts))
+
+    def __mul__(self, times: int) -> Resources:
+        return self._of({resource: amount * times for resource, amount in self._amounts.items()}, in_order=True)
 
     def less_each(self, others: Iterable[Resources]) -> Resources:
         """What is left once all of them are taken off."""
@@ -156,7 +172,7 @@ class Resources(Mapping[str, int]):
         for other in others:
             for resource, amount in other._amounts.items():
                 left[resource] = left.get(resource, 0) - amount
-        return Resources(left)
+        return self._of(left, in_order=len(left) == len(self._amounts))
 
     def fits_in(self, room: Resources) -> bool:
         """Whether each amount asked for is there; a request of zero always fits."""

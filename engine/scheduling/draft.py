@@ -256,7 +256,7 @@ class Draft:
         return self
 
     def _fill(self, pod_class: PodClass, pods: Sequence[PodKey]) -> None:
-        if not pod_class.unsupported:
+        if pods and not pod_class.unsupported and self.world.size:
             pods = self.world.fill(pod_class, pods, self._market.by_offering(pod_class))
         self._left[pod_class] = pods
 

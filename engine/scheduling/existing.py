@@ -22,7 +22,6 @@ from engine.scheduling.places import (
     Group,
     Place,
     dislikes_of,
-    less,
     may_not_wait_for,
     rank_of,
 )
@@ -311,7 +310,7 @@ class World:
             self.topology.put(pod_class.coupling, member, len(pods))
         if self.values_left is not None:
             self.values_left.put(pod_class, member, len(pods))
-        self._put(place, less(alike.room, pod_class.requests, len(pods)), member, is_empty=False)
+        self._put(place, alike.room.less(pod_class.requests, len(pods)), member, is_empty=False)
         self._count(place, False, 1)
 
     def _put(self, place: Place, room: Resources, member: int, is_empty: bool) -> None:

@@ -8,7 +8,7 @@ from itertools import islice
 
 from engine.model.money import FREE
 from engine.model.pod import PodKey
-from engine.model.quantity import NOTHING, Resources
+from engine.model.quantity import NOTHING
 from engine.model.refusal import LostOffering
 from engine.scheduling.draft import Draft
 from engine.scheduling.existing import World
@@ -29,8 +29,12 @@ class Launching:
 
     def __init__(self, market: Market, classes: Sequence[PodClass]) -> None:
         self._market = market
-        self._class_of = {pod: pod_class for pod_class in classes for pod in pod_class.pods}
-        self._lost: dict[tuple[Kind, frozenset[tuple[Shape, int]]], tuple[LostOffering, ...]] = {}
+        # Pods by one class of each shape: nodes that hold alike many of these are asked about once.
+        first_of: dict[Shape, PodClass] = {}
+        self._like: dict[PodKey, PodClass] = {}
+        for pod_class in classes:
+            self._like |= dict.fromkeys(pod_class.pods, first_of.setdefault(pod_class.shape, pod_class))
+        self._lost: dict[tuple[Kind, frozenset[tuple[PodClass, int]]], tuple[LostOffering, ...]] = {}
 
     def new_nodes(self, draft: Draft) -> tuple[NewNode, ...]:
         """In an order that does not depend on how they were found."""
@@ -53,28 +57,26 @@ class Launching:
         )
 
     def _lost_to(self, kind: Kind, pods: Sequence[PodKey]) -> tuple[LostOffering, ...]:
-        of_shape = {self._class_of[pod].shape: self._class_of[pod] for pod in pods}
-        counts = Counter(self._class_of[pod].shape for pod in pods)
+        counts = Counter([self._like[pod] for pod in pods])
         held = (kind, frozenset(counts.items()))
         if held not in self._lost:
-            self._lost[held] = losers(kind, kind.usd_per_hour or FREE, self._rivals(kind, of_shape, counts))
+            self._lost[held] = losers(kind, kind.usd_per_hour or FREE, self._rivals(kind, counts))
         return self._lost[held]
 
-    def _rivals(self, winner: Kind, of_shape: Mapping[Shape, PodClass], counts: Mapping[Shape, int]) -> Iterable[Rival]:
+    def _rivals(self, winner: Kind, counts: Mapping[PodClass, int]) -> Iterable[Rival]:
         """Kinds that hold all of the pods, the cheapest first; for pods of one shape, also several nodes together.
 
         Places in reservations are no rivals: those that were left would have won.
         """
-        if not of_shape:
+        if not counts:
             return ((kind, 1) for kind in self._market.kinds_without_pods(winner.pool) if not kind.reservation)
-        if len(of_shape) == 1:
-            [(shape, pod_class)] = of_shape.items()
-            return self._several(pod_class, counts[shape])
+        if len(counts) == 1:
+            [(pod_class, count)] = counts.items()
+            return self._several(pod_class, count)
         needed = NOTHING
-        for shape, count in counts.items():
-            requests = of_shape[shape].requests
-            needed = needed + Resources({resource: amount * count for resource, amount in requests.items()})
-        first, *others = [self._market.kinds(pod_class) for pod_class in of_shape.values()]
+        for pod_class, count in counts.items():
+            needed = needed + pod_class.requests * count
+        first, *others = map(self._market.kinds, counts)
         holding = (
             (kind, 1)
             for make, kind in first.items()
@@ -91,4 +93,6 @@ class Launching:
 
 def _order(launch: NewNode) -> tuple[object, ...]:
     pods = [by_name(pod) for pod in launch.pods]
-    return launch.node_pool, launch.option.offering.key, pods, sorted(launch.labels.items())
+    # No two have the same pods.
+    labels = sorted(launch.labels.items()) if not pods else []
+    return launch.node_pool, launch.option.offering.key, pods, labels

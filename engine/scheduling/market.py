@@ -33,6 +33,9 @@ class Market:
         self._rungs: dict[Shape, tuple[Rung, ...]] = {}
         self._kinds: dict[Shape, Mapping[Make, Kind]] = {}
         self._labels: dict[Shape, tuple[Mapping[str, str], ...]] = {}
+        # By what is offered: shapes by the dozen are offered the same nodes, and differ in how many pods one holds.
+        self._labels_of: dict[_Ground, tuple[Mapping[str, str], ...]] = {}
+        self._pins_of: dict[tuple[_Ground, tuple[str, ...]], _Pins] = {}
         self._by_offering: dict[Shape, Mapping[OfferingName, Offer]] = {}
         self._combos: dict[tuple[int, tuple[str, ...]], tuple[Rung, tuple[Combo, ...]]] = {}
         self._ranked: dict[tuple[Shape, int, int], tuple[Offer, ...]] = {}
@@ -44,8 +47,8 @@ class Market:
         preferred node affinity a node meets, then the pools' weights: the order in which Karpenter gives preferences
         up (pkg/controllers/provisioning/scheduling/preferences.go). A pool whose minValues are not met offers nothing.
         """
-        shape = pod_class.shape
-        if shape not in self._offers:
+        known = self._offers.get(pod_class.shape)
+        if known is None:
             found = [
                 (pool, liking, content)
                 for pool in self.pools
@@ -57,10 +60,10 @@ class Market:
                 for pool, liking in {(pool, liking) for pool, liking, _ in found}
             }
             places = {tier: place for place, tier in enumerate(sorted(set(tiers.values())))}
-            self._offers[shape] = tuple(
-                Offer(places[tiers[pool.name, liking]], *content) for pool, liking, content in found
+            known = self._offers[pod_class.shape] = tuple(
+                [Offer(places[tiers[pool.name, liking]], *content) for pool, liking, content in found]
             )
-        return self._offers[shape]
+        return known
 
     def rungs(self, pod_class: PodClass) -> tuple[Rung, ...]:
         """The class's offers that can be bought now, in groups: those of one tier that are preferred alike.
@@ -69,14 +72,14 @@ class Market:
         """
         if pod_class.terms.fills_only:
             return ()
-        shape = pod_class.shape
-        if shape not in self._rungs:
+        known = self._rungs.get(pod_class.shape)
+        if known is None:
             grouped: dict[tuple[int, float], list[Offer]] = {}
             for offer in self.offers(pod_class):
                 if offer.options:
                     grouped.setdefault((offer.tier, -offer.preference), []).append(offer)
-            self._rungs[shape] = tuple(tuple(grouped[key]) for key in sorted(grouped))
-        return self._rungs[shape]
+            known = self._rungs[pod_class.shape] = tuple(tuple(grouped[key]) for key in sorted(grouped))
+        return known
 
     def ranked(self, pod_class: PodClass, pods: int, pods_per_node: int | None) -> tuple[Offer, ...]:
         """What can be bought for the class now, the best for so many pods first; ``pods_per_node``: no more on one."""
@@ -94,24 +97,33 @@ class Market:
         """The combinations of values of the keys that nodes of the rung can have, in order."""
         asked = (id(rung), keys)
         if asked not in self._combos:
-            found: dict[Pin, Combo] = {}
-            for offer in rung:
-                cost = offer.kind.cost.micros // offer.pods_per_node
-                for pin, labels in offer.kind.pins(offer.options, keys).items():
-                    if pin not in found or cost < found[pin].least_micros:
-                        found[pin] = Combo(pin, cost, labels)
+            costs = [offer.kind.cost.micros // offer.pods_per_node for offer in rung]
+            found = []
+            for pin, places in self._pins(rung, keys):
+                cheapest = min(places, key=costs.__getitem__)
+                found.append(Combo(pin, costs[cheapest], places[cheapest]))
             # With the rung itself, so that nothing else comes to have its identity.
-            self._combos[asked] = rung, tuple(found[pin] for pin in sorted(found))
+            self._combos[asked] = rung, tuple(found)
         return self._combos[asked][1]
+
+    def _pins(self, rung: Rung, keys: tuple[str, ...]) -> _Pins:
+        asked = (_ground(rung), keys)
+        if asked not in self._pins_of:
+            found: dict[Pin, dict[int, Mapping[str, str]]] = {}
+            for place, offer in enumerate(rung):
+                for pin, labels in offer.kind.pins(offer.options, keys).items():
+                    found.setdefault(pin, {})[place] = labels
+            self._pins_of[asked] = tuple((pin, found[pin]) for pin in sorted(found))
+        return self._pins_of[asked]
 
     def kinds(self, pod_class: PodClass) -> Mapping[Make, Kind]:
         """Those that can be bought for the class now by what they make, the cheapest first."""
-        shape = pod_class.shape
-        if shape not in self._kinds:
+        known = self._kinds.get(pod_class.shape)
+        if known is None:
             open_to = [offer for offer in self.offers(pod_class) if offer.options]
             open_to.sort(key=lambda offer: (offer.kind.cost.micros, offer.kind.order))
-            self._kinds[shape] = {offer.kind.make: offer.kind for offer in open_to}
-        return self._kinds[shape]
+            known = self._kinds[pod_class.shape] = {offer.kind.make: offer.kind for offer in open_to}
+        return known
 
     def kinds_without_pods(self, pool: str) -> Iterable[Kind]:
         """What a pool may launch when no pod says anything, the cheapest first."""
@@ -120,28 +132,43 @@ class Market:
 
     def labels(self, pod_class: PodClass) -> tuple[Mapping[str, str], ...]:
         """Those of all nodes that can be bought for the class now."""
-        shape = pod_class.shape
-        if shape not in self._labels:
-            self._labels[shape] = tuple(
-                offer.kind.labels_of(option) for offer in self.offers(pod_class) for option in offer.options
-            )
-        return self._labels[shape]
+        known = self._labels.get(pod_class.shape)
+        if known is None:
+            offers = self.offers(pod_class)
+            ground = _ground(offers)
+            if ground not in self._labels_of:
+                self._labels_of[ground] = tuple(
+                    offer.kind.labels_of(option) for offer in offers for option in offer.options
+                )
+            known = self._labels[pod_class.shape] = self._labels_of[ground]
+        return known
 
     def by_offering(self, pod_class: PodClass) -> Mapping[OfferingName, Offer]:
         """The class's offers by what they become: pool, instance type, capacity type and zone."""
-        shape = pod_class.shape
-        if shape not in self._by_offering:
-            self._by_offering[shape] = {
+        known = self._by_offering.get(pod_class.shape)
+        if known is None:
+            known = self._by_offering[pod_class.shape] = {
                 (offer.kind.pool, offer.kind.instance_type.name, offer.kind.capacity_type, option.offering.zone): offer
                 for offer in self.offers(pod_class)
                 for option in (offer.options or offer.kind.options)
             }
-        return self._by_offering[shape]
+        return known
 
     @staticmethod
     def _tier(pod_class: PodClass, pool: PoolOffers, liking: int) -> tuple[bool, int, int]:
         policy = pool.state.pool
         return pod_class.demand.disliked_taints(policy.taints) > 0, -liking, -policy.weight
+
+
+# Kinds and those of their options that are offered, by identity, in order.
+_Ground = tuple[int, ...]
+# Values of some keys, and of each offer that nodes with these can be made of, by its place in the rung, such a node's
+# labels.
+_Pins = tuple[tuple[Pin, Mapping[int, Mapping[str, str]]], ...]
+
+
+def _ground(offers: Iterable[Offer]) -> _Ground:
+    return tuple([identity for each in offers for identity in (id(each.kind), id(each.options))])
 
 
 def _makes_nodes_for(pod_class: PodClass, pool: PoolOffers) -> bool:

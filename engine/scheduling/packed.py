@@ -115,6 +115,9 @@ def _is_broken(row: LimitRow, answer: Packed) -> bool:
 
 # A make of node, and what of its room may be filled.
 _Filled = tuple[Make, Resources]
+# Rungs of the same kinds and options are one ground to pack on, however many pods their nodes hold of one class or the
+# other: the first of them stands for all, by its identity.
+_Ground = int
 # Which options are open to a wish: those of an offer, by identity, with the labels of a pin.
 _Asked = tuple[int, Pin]
 
@@ -161,8 +164,9 @@ class Question:
         self._alike = _grouped(wishes, standing)
         self._resources = sorted({name for each in self._alike for name in each.wishes[0].pod_class.requests})
         self._kinds: list[_Copy] = []
-        # By the rung's identity: each offer's options, by identity, and the places of the copies for who asks for them.
-        self._open_to: dict[int, list[tuple[int, dict[_Asked, list[int]]]]] = {}
+        self._grounds = _grounds(each.wishes[0].rung for each in self._alike)
+        # By the ground: each offer's options, by identity, and the places of the copies for who asks for them.
+        self._open_to: dict[_Ground, list[tuple[int, dict[_Asked, list[int]]]]] = {}
         self._lay_out()
         self._classes = tuple(self._pack_classes())
 
@@ -176,12 +180,12 @@ class Question:
         """Each make of node once, or once for each set of options that the same wishes may have."""
         offered: dict[_Filled, _Offered] = {}
         known: dict[tuple[int, int], _Offered] = {}
-        by_rung: dict[int, list[tuple[Offer, _Offered]]] = {}
-        asking = {(id(each.wishes[0].rung), each.wishes[0].pin): each.wishes[0] for each in self._alike}
-        for (identity, pin), wish in asking.items():
-            if identity not in by_rung:
-                by_rung[identity] = [(offer, _offered_by(offer, offered, known)) for offer in wish.rung]
-            for offer, found in by_rung[identity]:
+        offering: dict[_Ground, list[tuple[Offer, _Offered]]] = {}
+        asking = {(self._ground(each.wishes[0]), each.wishes[0].pin): each.wishes[0].rung for each in self._alike}
+        for (ground, pin), rung in asking.items():
+            if ground not in offering:
+                offering[ground] = [(offer, _offered_by(offer, offered, known)) for offer in rung]
+            for offer, found in offering[ground]:
                 found.asked[id(offer.options), pin] = offer.options
         for each in sorted(offered.values(), key=lambda it: it.kind.order):
             for open_to, options in _by_who_may(each.kind, each.asked).items():
@@ -189,15 +193,14 @@ class Question:
                     each.places.setdefault(asked, []).append(len(self._kinds))
                 self._kinds.append(_Copy(each.kind, each.room, options, len(self._kinds)))
         self._open_to = {
-            identity: [(id(offer.options), found.places) for offer, found in pairs]
-            for identity, pairs in by_rung.items()
+            ground: [(id(offer.options), found.places) for offer, found in pairs] for ground, pairs in offering.items()
         }
 
     def _pack_classes(self) -> Iterator[PackClass]:
-        homes: dict[tuple[int, Pin], frozenset[int]] = {}
+        homes: dict[tuple[_Ground, Pin], frozenset[int]] = {}
         for each in self._alike:
             wish = each.wishes[0]
-            key = (id(wish.rung), wish.pin)
+            key = (self._ground(wish), wish.pin)
             if key not in homes:
                 homes[key] = frozenset(self._homes(wish))
             there = [
@@ -232,13 +235,16 @@ class Question:
         limits = tuple(min(row.left // unit, UNLIMITED) for row, unit in zip(rows, units, strict=True))
         return PackingProblem(self._classes, tuple(kinds), limits)
 
+    def _ground(self, wish: Wish) -> _Ground:
+        return self._grounds[id(wish.rung)]
+
     @property
     def _nothing(self) -> tuple[int, ...]:
         return (0,) * len(self._rooms)
 
     def _homes(self, wish: Wish) -> Iterable[int]:
         pin = wish.pin
-        homes = [places.get((options, pin), ()) for options, places in self._open_to[id(wish.rung)]]
+        homes = [places.get((options, pin), ()) for options, places in self._open_to[self._ground(wish)]]
         return chain.from_iterable(homes)
 
     @property
@@ -279,6 +285,17 @@ def _grouped(wishes: Iterable[Wish], standing: Sequence[Standing]) -> list[_Alik
         key = (wish.pod_class.requests, id(wish.rung), wish.pin, wish.takes, there)
         groups.setdefault(key, _Alike()).wishes.append(wish)
     return list(groups.values())
+
+
+def _grounds(rungs: Iterable[Rung]) -> Mapping[int, _Ground]:
+    """Of each rung, by identity."""
+    known: dict[tuple[int, ...], _Ground] = {}
+    found: dict[int, _Ground] = {}
+    for rung in rungs:
+        if id(rung) not in found:
+            content = [what for each in rung for what in (id(each.kind), id(each.options), id(each.fillable))]
+            found[id(rung)] = known.setdefault(tuple(content), id(rung))
+    return found
 
 
 def _by_who_may(

@@ -76,10 +76,6 @@ class Group:
         return Group(self.first, list(self.offered), self.last)
 
 
-def less(room: Resources, requests: Resources, pods: int) -> Resources:
-    return room - Resources({resource: amount * pods for resource, amount in requests.items()})
-
-
 def dislikes_of(demand: Demand, place: Place) -> int | None:
     """How many taints speak against the place; None when the kube-scheduler would not bind the pod there at all."""
     if demand.barring_taint(place.taints) is not None or not demand.admits(place.labels):

@@ -12,7 +12,7 @@ from engine.model.pod import PodKey
 _NOBODYS_NAMESPACE = ""
 
 
-@frozen
+@frozen(cache_hash=True)
 class Terms:
     """``fills_only`` names the PriorityClass whose pods start no node; empty: it may. ``wasteful`` are pools and their
     instance types of which a node for the pod would leave more GPUs unused than the pool accepts."""

@@ -77,7 +77,7 @@ class ValuesLeft:
             ways = self._ways(node, pod_class)
             self._after[key] = _Node(
                 pool=node.pool,
-                taken=node.taken + Resources({name: amount * pods for name, amount in requests.items()}),
+                taken=node.taken + requests * pods,
                 ways=frozenset(ways),
                 least=self._least(node, _held(node, pod_class, ways.values())),
             )

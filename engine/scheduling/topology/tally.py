@@ -99,8 +99,9 @@ class Tally:
             return 0
         for rule in coupling.spreads:
             most = min(most, self._spread_room(rule, spot, most))
-        if any(domains[key] != ABSENT for key in coupling.excludes_itself):
-            return min(most, 1)
+        for key in coupling.excludes_itself:
+            if domains[key] != ABSENT:
+                return min(most, 1)
         return most
 
     def matching(self, coupling: Coupling, spot: Spot) -> tuple[int, int, int]:
@@ -111,7 +112,9 @@ class Tally:
             if rule.key != HOST:
                 here = self._counts[rule.counter].get(spot.domains[rule.key], 0)
                 own, other = (own + here, other) if rule.counts_itself else (own, other + here)
-        even = sum(self._counts[counter].get(spot.domains[key], 0) for counter, key in coupling.balances)
+        even = 0
+        for counter, key in coupling.balances:
+            even += self._counts[counter].get(spot.domains[key], 0)
         return own, even, other
 
     def counted(self, counter: int) -> Mapping[str, int]:
