@@ -9,7 +9,7 @@ share of the pool's cost that is saved to be at least half the share of its pods
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
-from datetime import datetime
+from datetime import datetime, timedelta
 from fractions import Fraction
 
 from attrs import field, frozen
@@ -111,7 +111,8 @@ def is_closed(machine: Machine, now: datetime) -> bool:
 
 def movable_node(machine: Machine, pods: Iterable[Pod]) -> MovableNode:
     """A machine as the repacking knows it; ``pods`` are its own as they would wait."""
-    claim = machine.claim
+    claim, moving = machine.claim, tuple(pods)
+    warm_ups = (each.warm_up if each.warm_up is not None else machine.pool.upkeep.warm_up for each in moving)
     return MovableNode(
         node=machine.node.name if machine.node is not None else None,
         claim=machine.name,
@@ -119,8 +120,8 @@ def movable_node(machine: Machine, pods: Iterable[Pod]) -> MovableNode:
         capacity_type=claim.inputs.capacity_type,
         capacity=Resources({**claim.capacity, NODES: 1}),
         usd_per_hour=claim.usd_per_hour + machine.pool.node_cost,
-        pods=tuple(pods),
-        warm_up_seconds=int(machine.pool.upkeep.warm_up.total_seconds()),
+        pods=moving,
+        warm_up_seconds=int(max(warm_ups, default=timedelta(0)).total_seconds()),
     )
 
 
@@ -151,7 +152,7 @@ def _least(machine: Machine, move: Move) -> UsdPerHour:
 
 def _loosest(machines: Iterable[Machine]) -> MoveCost:
     """What is enough for at least one pool. How young a node may be is looked at before."""
-    every = [machine.pool.upkeep for machine in machines]
+    every = [pool.upkeep for pool in {machine.pool.name: machine.pool for machine in machines}.values()]
     return MoveCost(
         least_saving=min(each.least_saving for each in every),
         least_share=min(each.least_share for each in every),
@@ -164,7 +165,7 @@ def _loosest(machines: Iterable[Machine]) -> MoveCost:
 def _objection(move: Move, going: Sequence[Machine], every: Sequence[Machine]) -> StayReason | None:
     """What the strictest of the pools has against a move."""
     price = total(each.claim.usd_per_hour + each.pool.node_cost for each in going)
-    restart = sum(movable_node(each, ()).restart_micros for each in going)
+    restart = sum(movable_node(each, each.displaced).restart_micros for each in going)
     is_spot = any(each.claim.inputs.capacity_type == keys.SPOT for each in going) and any(
         each.option.offering.capacity_type == keys.SPOT for each in move.new_nodes
     )

@@ -129,6 +129,7 @@ MIN_SAVING = "nodewright.dev/min-saving"
 MIN_SPOT_SAVING = "nodewright.dev/min-spot-saving"
 REPAID_WITHIN = "nodewright.dev/repaid-within"
 MIN_NODE_LIFE = "nodewright.dev/min-node-life"
+# On pods too, where it goes before what their node's pool says.
 WARM_UP = "nodewright.dev/warm-up"
 RETURN_TO_PREFERRED = "nodewright.dev/return-to-preferred"
 QUIET_DESTINATIONS = "nodewright.dev/quiet-destinations"

@@ -11,6 +11,7 @@ from attrs import field, frozen
 
 from engine.model import labels as keys
 from engine.model.constraint import (
+    DISRUPTED,
     HostPort,
     Operator,
     PodTerm,
@@ -102,6 +103,11 @@ class Placing:
             self.volume_terms,
         )
 
+    @cached_property
+    def bears_the_mark(self) -> bool:
+        """Whether it tolerates what a node that is to leave is tainted with."""
+        return any(each.tolerates(DISRUPTED) for each in self.tolerations)
+
     @property
     def refuses_every_pool(self) -> bool:
         """Whether it asks for a node outside of every NodePool, as Karpenter's pods and our own runner's do."""
@@ -115,6 +121,7 @@ class Pod:
     ``started_at`` is when the first of its containers ran, which is after its image was pulled; ``ready_at`` since when
     its Ready condition holds. ``images`` are those of its containers, init containers included, in order. ``grace`` is
     how long it is given to end once it is asked to; ``ends_by`` is when that time is over, of a pod that is going.
+    ``warm_up`` is for how long it serves nobody once it starts anew, None: as long as its node's pool says.
     """
 
     key: PodKey
@@ -136,6 +143,7 @@ class Pod:
     uid: str = ""
     grace: timedelta = timedelta(seconds=30)
     ends_by: datetime | None = None
+    warm_up: timedelta | None = None
 
     @property
     def is_daemon(self) -> bool:

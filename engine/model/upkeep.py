@@ -9,6 +9,9 @@ from attrs import frozen
 
 from engine.model.money import UsdPerHour
 
+# Nobody declares more, on a pool or on a pod: nothing that takes longer would ever be repaid.
+LONGEST_WARM_UP = timedelta(days=1)
+
 
 @frozen
 class Upkeep:
@@ -17,8 +20,9 @@ class Upkeep:
 
     ``canaries`` machines that drifted go first, and the rest once those in their place are up for ``soak``; 0 lets all
     go at once. ``least_saving`` an hour, and ``least_share`` of the price of what goes, are asked of a move for money;
-    ``spot_share`` where spot replaces spot. What it costs to start pods anew, which takes ``warm_up``, must be repaid
-    within ``repaid_within``. No node goes for money that is up for less than ``node_life``.
+    ``spot_share`` where spot replaces spot. What it costs to start pods anew, which takes ``warm_up`` for those that do
+    not say it themselves, must be repaid within ``repaid_within``. No node goes for money that is up for less than
+    ``node_life``.
 
     ``returns``: nodes go back to the capacity that policy prefers once that is there again, cheaper or not.
     ``quiet_destinations``: a node that got or lost a pod within consolidateAfter takes none that move for money.

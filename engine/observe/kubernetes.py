@@ -14,7 +14,7 @@ from engine.model.snapshot import ObjectProblem
 from engine.model.workload import ObjectKey, PodDisruptionBudget
 from engine.observe.json_fields import BrokenObject, Json, shown
 from engine.observe.node_decoder import decode_node, unread_request, unreadable_node
-from engine.observe.pod_decoder import decode_daemon_set, decode_pod, hold_ends_at, unreadable_pod
+from engine.observe.pod_decoder import decode_daemon_set, decode_pod, hold_ends_at, unread_warm_up, unreadable_pod
 from engine.observe.workload_decoder import unreadable_disruption_budget
 
 Problems = tuple[ObjectProblem, ...]
@@ -54,10 +54,13 @@ def seen(
 def seen_pod(raw: Any, position: int = 0, now: datetime | None = None) -> Seen:
     """A pod. A broken one is still a pod, refused when it waits and holding its node when it runs.
 
-    Dropping it would make a node look emptier than it is.
+    Dropping it would make a node look emptier than it is. One whose warm-up is no duration is as any other, and told.
     """
     found = seen("Pod", lambda pod: decode_pod(pod, now), raw, position, unreadable_pod)
-    return found if found.problem else Seen(found.key, found.value, None, hold_ends_at(raw))
+    if found.problem:
+        return found
+    ignored = unread_warm_up(raw)
+    return Seen(found.key, found.value, _problem("Pod", found.key, ignored) if ignored else None, hold_ends_at(raw))
 
 
 def seen_node(raw: Any, position: int = 0) -> Seen:

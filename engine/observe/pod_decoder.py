@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 
 from engine.model import labels as keys
@@ -9,6 +10,7 @@ from engine.model.constraint import TaintEffect, Toleration
 from engine.model.duration import DurationError, parse_duration
 from engine.model.pod import DaemonSet, Owner, Placing, Pod, PodKey, PodPhase
 from engine.model.quantity import PODS, Resources
+from engine.model.upkeep import LONGEST_WARM_UP
 from engine.observe.affinity import REQUIRED, Terms, node_selector_terms, preferred_node_terms
 from engine.observe.host_ports import host_ports
 from engine.observe.json_fields import (
@@ -80,7 +82,17 @@ def decode_pod(raw: Json, now: datetime | None = None) -> Pod:
         uid=text(metadata, "uid"),
         grace=_grace(spec),
         ends_by=moment(metadata, "deletionTimestamp") if metadata.get("deletionTimestamp") is not None else None,
+        warm_up=_warm_up(texts(metadata, "annotations")),
     )
+
+
+def unread_warm_up(raw: Json) -> str:
+    """Why a pod's word on its warm-up is ignored; empty where it is not, or not there."""
+    annotations = texts(mapping(raw, "metadata"), "annotations")
+    if keys.WARM_UP not in annotations or _warm_up(annotations) is not None:
+        return ""
+    expected = f"expected a duration such as 90s or 10m, at most {LONGEST_WARM_UP // timedelta(hours=1)}h"
+    return f"annotation {keys.WARM_UP} is {shown(annotations[keys.WARM_UP])}, {expected}; it is ignored"
 
 
 def unreadable_pod(raw: Json, position: int, why: str) -> Pod:
@@ -238,6 +250,17 @@ def _is_held(raw: Json, now: datetime | None) -> bool:
         return True
     ends_at = hold_ends_at(raw)
     return ends_at is not None and (now is None or now < ends_at)
+
+
+def _warm_up(annotations: Mapping[str, str]) -> timedelta | None:
+    written = annotations.get(keys.WARM_UP)
+    if written is None:
+        return None
+    try:
+        found = parse_duration(written)
+    except (DurationError, OverflowError):
+        return None
+    return found if found <= LONGEST_WARM_UP else None
 
 
 def _started_at(status: Json) -> datetime | None:

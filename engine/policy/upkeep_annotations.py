@@ -9,7 +9,7 @@ from decimal import Decimal
 
 from engine.model import labels
 from engine.model.money import UsdPerHour
-from engine.model.upkeep import Upkeep
+from engine.model.upkeep import LONGEST_WARM_UP, Upkeep
 from engine.policy.annotated_spans import Span, read_span
 from engine.policy.findings import ObjectFindings
 
@@ -18,7 +18,7 @@ _SPANS = {
     labels.ROLLOUT_SOAK: Span(_PLAIN.soak, timedelta(days=7)),
     labels.REPAID_WITHIN: Span(_PLAIN.repaid_within, timedelta(days=30)),
     labels.MIN_NODE_LIFE: Span(_PLAIN.node_life, timedelta(days=30)),
-    labels.WARM_UP: Span(_PLAIN.warm_up, timedelta(days=1)),
+    labels.WARM_UP: Span(_PLAIN.warm_up, LONGEST_WARM_UP),
 }
 UPKEEP_ANNOTATIONS = (
     *_SPANS,

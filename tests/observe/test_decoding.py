@@ -201,6 +201,23 @@ def test_a_duration_of_do_not_disrupt_counts_from_the_pods_start() -> None:
     assert pod.do_not_disrupt
 
 
+@pytest.mark.parametrize(("value", "seconds"), [("90s", 90), ("1h30m", 5400), ("24h", 86_400), ("0s", 0)])
+def test_a_pod_says_for_how_long_it_warms_up(value: str, seconds: int) -> None:
+    ((pod,), problems) = decode_pods([pod_object(None, annotations={"nodewright.dev/warm-up": value})])
+
+    assert (pod.warm_up, problems) == (timedelta(seconds=seconds), ())
+    assert decoded().warm_up is None
+
+
+@pytest.mark.parametrize("value", ["10", "-5m", "soon", "25h", "", "9" * 400 + "h"])
+def test_a_warm_up_that_is_no_duration_is_ignored_and_told_and_the_pod_is_as_any_other(value: str) -> None:
+    ((pod,), (problem,)) = decode_pods([pod_object(None, annotations={"nodewright.dev/warm-up": value})])
+
+    assert (pod.warm_up, pod.placing.unsupported) == (None, ())
+    assert "nodewright.dev/warm-up is" in str(problem)
+    assert str(problem).endswith("expected a duration such as 90s or 10m, at most 24h; it is ignored")
+
+
 # --- daemonsets and nodes
 
 
