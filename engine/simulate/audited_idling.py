@@ -2,19 +2,53 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 
 from engine.model.claim import Claim
 from engine.model.plan import Plan
 from engine.model.policy import ConsolidationPolicy, NodePool, Policy
-from engine.model.stay import BelowConsolidateAfter, InUse, NotInitialized
+from engine.model.refusal import GuardrailBlocks, KarpenterOwnsPool, PoolPaused
+from engine.model.replacement import AwaitsReplacement
+from engine.model.stay import (
+    BaseCapacity,
+    BelowConsolidateAfter,
+    BudgetExhausted,
+    ConsolidationOff,
+    DoNotDisrupt,
+    InUse,
+    KeepsHeadroom,
+    NotInitialized,
+    OutsideWindow,
+    PoolUnknown,
+    RuleKeeps,
+    SeveralNodes,
+    StayReason,
+)
+from engine.simulate.audited_budgets import out_by_pool
 from engine.simulate.world import World
 
 # Later than a pass may be.
 _SLACK = timedelta(minutes=40)
 # As long as a node may be kept for pods that are to come to it.
 _MOST_PLANNED = timedelta(hours=2)
+# As long as something may hold an idle node that passes, such as others that go before it.
+_MOST_HELD = timedelta(hours=4)
+# What may hold it for good: policy, a person, or another's word.
+_FOR_GOOD = (
+    BaseCapacity,
+    KeepsHeadroom,
+    DoNotDisrupt,
+    ConsolidationOff,
+    PoolUnknown,
+    RuleKeeps,
+    OutsideWindow,
+    GuardrailBlocks,
+    PoolPaused,
+    KarpenterOwnsPool,
+    SeveralNodes,
+)
 
 
 class Idling:
@@ -24,6 +58,7 @@ class Idling:
         self._world = world
         self._pools = {pool.name: pool for pool in policy.node_pools}
         self._since: dict[str, datetime] = {}
+        self._held_since: dict[str, datetime] = {}
         self._told: set[str] = set()
         self._misled = 0
 
@@ -31,30 +66,45 @@ class Idling:
         """From now on another policy holds: nobody could know of its times before, so that each counts from here."""
         self._pools = {pool.name: pool for pool in policy.node_pools}
         self._since.clear()
+        self._held_since.clear()
 
     def overdue(self, plan: Plan) -> Iterator[str]:
         """Each node that should have been let go by now, told once."""
-        idle = dict(self._idle())
+        now, idle = self._world.now, dict(self._idle())
         if self._world.bad_reads != self._misled:
             # Whoever was shown something wrong may begin its clocks anew.
             self._misled = self._world.bad_reads
             self._since.clear()
-        self._since = {name: self._since.get(name, self._world.now) for name in idle}
+        self._since = {name: self._since.get(name, now) for name in idle}
+        self._held_since = {name: self._held_since.get(name, now) for name in idle}
         reasons = {kept.claim: kept.reason for kept in plan.kept}
-        for name, after in idle.items():
-            stood = self._world.now - self._since[name]
+        is_busy = self._busy_pools(plan)
+        for name, (pool, after) in idle.items():
             reason = reasons.get(name)
             is_counting = isinstance(reason, BelowConsolidateAfter | NotInitialized)
             is_counting = is_counting or (isinstance(reason, InUse) and not reason.planned)
-            is_kept_for_nobody = isinstance(reason, InUse) and stood > after + _MOST_PLANNED
             if not (is_counting or isinstance(reason, InUse)):
-                # Something else keeps it, which other rules look at; its time begins anew once that is over.
-                self._since[name] = self._world.now
-            if name not in self._told and ((is_counting and stood > after + _SLACK) or is_kept_for_nobody):
+                # Something else keeps it; its time begins anew once that is over.
+                self._since[name] = now
+            if _may_hold_for_good(reason, is_busy=pool in is_busy):
+                self._held_since[name] = now
+            stood, held = now - self._since[name], now - self._held_since[name]
+            is_overdue = is_counting and stood > after + _SLACK
+            is_kept_for_nobody = isinstance(reason, InUse) and stood > after + _MOST_PLANNED
+            is_held_too_long = held > after + _SLACK + _MOST_HELD
+            if name not in self._told and (is_overdue or is_kept_for_nobody or is_held_too_long):
                 self._told.add(name)
-                yield f"{name} has stood idle for {stood}, its pool lets it for {after}, and it stays for {reason}"
+                for_how_long = f"{max(stood, held)}, its pool lets it for {after}"
+                yield f"{name} has stood idle for {for_how_long}, and it stays for {reason}"
 
-    def _idle(self) -> Iterator[tuple[str, timedelta]]:
+    def _busy_pools(self, plan: Plan) -> set[str]:
+        """Where some machine is out, or about to be: there budgets may well be used up."""
+        out = out_by_pool(self._world, plan)
+        waiting = Counter(kept.node_pool for kept in plan.kept if isinstance(kept.reason, AwaitsReplacement))
+        return {name for name, count in (out + waiting).items() if count}
+
+    def _idle(self) -> Iterator[tuple[str, tuple[str, timedelta]]]:
+        """Each machine that stands idle and is not to do so for good: its pool's name, and for how long it may."""
         if self._world.document is None:
             return
         nodes = self._world.nodes_by_claim()
@@ -63,7 +113,7 @@ class Idling:
             after = _lets_idle(pool) if pool is not None else None
             name = nodes.get(claim.name)
             if after is not None and name is not None and self._is_up(claim, name):
-                yield claim.name, after
+                yield claim.name, (claim.node_pool, after)
 
     def _is_up(self, claim: Claim, name: str) -> bool:
         node = self._world.cluster.node(name)
@@ -72,6 +122,12 @@ class Idling:
         promised = claim.allocatable.accelerators()
         has_all = all(node.allocatable.amount(each) >= claim.allocatable.amount(each) for each in promised)
         return has_all and not any(taint in claim.startup_taints for taint in node.taints)
+
+
+def _may_hold_for_good(reason: StayReason | None, *, is_busy: bool) -> bool:
+    if isinstance(reason, BudgetExhausted):
+        return is_busy or not reason.allowed
+    return isinstance(reason, _FOR_GOOD)
 
 
 def _lets_idle(pool: NodePool) -> timedelta | None:

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from datetime import datetime
+
 from attrs import evolve
 
 from engine.model.node import InstanceState
+from engine.model.plan import Plan
 from engine.model.pod import PodPhase
 from engine.model.quantity import NVIDIA_GPU
 from engine.model.workload import ObjectKey, PodDisruptionBudget
 from engine.simulate.conditions import FaultKind, PlannedFault, Shortage
 from engine.simulate.record import Run
+from engine.simulate.simulation import PolicyChange, Simulation
 from engine.simulate.tasks import Stay
+from engine.simulate.witness import Witness
 from engine.simulate.world import World
 from tests.builders import NOON, minutes
-from tests.simulate.worlds import decided, gpu_pool, hours, key, policy, simulation, task, world
+from tests.simulate.worlds import CATALOG, ENVIRONMENT, decided, gpu_pool, hours, key, policy, simulation, task, world
 
 
 def played(of: World, length: float = 1, **more: object) -> Run:
@@ -176,3 +182,49 @@ def test_a_clock_that_was_ahead_for_a_while_keeps_no_node_longer_than_its_time()
     run = played(of, 1)
     # It stands empty from a quarter past on, and for five minutes by a clock that is wrong in the midst of them.
     assert (dict(run.removals), run.violations) == ({"Empty": 1}, ())
+
+
+def test_a_pass_reads_the_policy_that_was_committed_by_then_and_so_does_the_auditor() -> None:
+    # Nothing but the change itself would wake a pass within ten minutes.
+    changes = (PolicyChange(NOON + minutes(20), policy(gpu_pool(labels={"round": "two"}))),)
+    of = world(task())
+    seen: list[tuple[datetime, bool]] = []
+
+    def watch(now: datetime, plan: Plan) -> None:
+        seen.append((now, any(launch.claim.replaces for launch in plan.launches)))
+
+    run = Simulation(of, policy(), CATALOG, ENVIRONMENT, changes=changes, watch=watch).run(minutes(40))
+    assert [now for now, replaces in seen if replaces] == [NOON + minutes(20)]
+    assert (dict(run.removals), run.violations) == ({"Drifted": 1}, ())
+
+
+def test_a_newer_image_makes_machines_drift() -> None:
+    of = world(task(), new_images=(NOON + minutes(20),))
+    run = simulation(of).run(hours(1))
+    assert (dict(run.removals), dict(run.evictions), run.violations) == ({"Drifted": 1}, {"Drifted": 1}, ())
+
+
+def test_a_fault_counts_as_one_that_struck_only_where_it_found_something() -> None:
+    early = PlannedFault(NOON, FaultKind.INSTANCE_LOST)
+    lost = PlannedFault(NOON + minutes(10), FaultKind.INSTANCE_LOST)
+    late = PlannedFault(NOON, FaultKind.PLUGIN_LATE, minutes(1))
+    of = world(task(), faults=[early, lost, late])
+    played(of)
+    assert {kind: count for kind, count in of.struck.items() if count} == {
+        FaultKind.INSTANCE_LOST: 1,
+        FaultKind.PLUGIN_LATE: 1,
+    }
+
+
+def test_a_witness_tells_what_a_world_went_through() -> None:
+    ill = PlannedFault(NOON + minutes(30), FaultKind.GPU_ILL, minutes(1))
+    of, witness = world(task(), faults=[ill], new_images=(NOON + minutes(20),)), Witness()
+    narrower = evolve(policy(gpu_pool(limits={"nvidia.com/gpu": 1})), digest="narrower")
+    changes = (PolicyChange(NOON + minutes(50), narrower),)
+    within = Simulation(of, policy(), CATALOG, ENVIRONMENT, changes=changes, decider=witness.of(of))
+    within.run(hours(1))
+    witness.close(of)
+    assert +witness.times == Counter(
+        {"machine drifted": 1, "pod evicted by choice": 1, "fault gpu-ill": 1, "policy changed": 1}
+    )
+    assert set(witness.passes) == {"a limit is used up"}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from attrs import evolve
 
@@ -64,6 +64,7 @@ def world(
     of: Policy | None = None,
     shortages: Iterable[Shortage] = (),
     faults: Iterable[PlannedFault] = (),
+    new_images: Iterable[datetime] = (),
     quotas: Mapping[str, int] | None = None,
     budgets: tuple[PodDisruptionBudget, ...] = (),
     start: Snapshot | None = None,
@@ -74,6 +75,7 @@ def world(
         latencies=STEADY,
         shortages=tuple(shortages),
         faults=tuple(faults),
+        new_images=tuple(new_images),
         vcpu_quotas=quotas or {},
         scoring=Scoring.MOST_ALLOCATED,
     )
