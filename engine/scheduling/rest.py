@@ -13,10 +13,12 @@ from engine.scheduling.estate import Estate
 from engine.scheduling.exchange import Exchange
 from engine.scheduling.layout import Layout
 from engine.scheduling.movable import MovableNode, MoveCost
+from engine.scheduling.steps import Steps
 from engine.scheduling.target import target, target_of_what_stands
 
-# Steps of packing for one target. So many targets are set at most: whoever asks again later goes on from there.
-_STEPS, _TARGETS = 1_000_000, 6
+# So many targets are set at most, and none but the first with fewer steps of packing than are worth a search: whoever
+# asks again later goes on from there.
+_TARGETS, _FEWEST_STEPS = 6, 300_000
 
 
 @frozen(eq=False)
@@ -33,26 +35,36 @@ class Rest:
     steps: int
 
 
-def at_rest(estate: Estate, cost: MoveCost) -> Rest:
-    """Each step is confirmed by the scheduler, and saves what a move must."""
+def at_rest(estate: Estate, cost: MoveCost, steps: Steps) -> Rest:
+    """Each step is confirmed by the scheduler, and saves what a move must. Targets share the ``steps`` of packing."""
     alone: dict[str, UsdPerHour | None] = {}
     objections: Mapping[str, NotWorthVacating] = {}
     for number in range(_TARGETS):
         layout = Layout(estate)
         alone |= {each.claim: layout.alone(each) for each in estate.movable}
-        better, found = _step(estate, _drafts(layout, alone, cost), cost)
+        better, found = _step(estate, _drafts(layout, alone, cost, steps), cost)
         objections = {**objections, **found}
         rest = Rest(estate, objections, alone, number)
         if better is None:
             break
         estate = better
+        rest = Rest(estate, objections, alone, number + 1)
+        if not may_go_on(steps):
+            break
     return rest
 
 
-def _drafts(layout: Layout, alone: Mapping[str, UsdPerHour | None], cost: MoveCost) -> Iterator[Sequence[MovableNode]]:
+def may_go_on(steps: Steps) -> bool:
+    """Whether enough is left of them for another target."""
+    return steps.left >= _FEWEST_STEPS
+
+
+def _drafts(
+    layout: Layout, alone: Mapping[str, UsdPerHour | None], cost: MoveCost, steps: Steps
+) -> Iterator[Sequence[MovableNode]]:
     """Who might go. What the best packing does without may go for too little, and then something else does not."""
-    yield target(layout, cost, _STEPS)
-    yield target_of_what_stands(layout, _STEPS)
+    yield target(layout, cost, steps)
+    yield target_of_what_stands(layout, steps)
     yield _dear(layout.estate, alone, cost)
 
 

@@ -10,17 +10,18 @@ from collections.abc import Sequence, Set
 from decimal import Decimal
 
 from engine.model import labels as keys
+from engine.model.money import UsdPerHour
 from engine.scheduling.layout import Layout, Vacant
 from engine.scheduling.movable import MovableNode, MoveCost
-from engine.scheduling.packing.pack import pack
 from engine.scheduling.packing.problem import NodeKind, PackClass, Packing, PackingProblem
+from engine.scheduling.steps import Steps
 
 # So much a standing node is cheaper for packing than it is, at the least: of two equals the one that stands is kept.
 _STANDS_ALREADY = 1
 
 
-def target(layout: Layout, cost: MoveCost, steps: int) -> tuple[MovableNode, ...]:
-    """The nodes that the cheapest packing does without that is found in so many steps.
+def target(layout: Layout, cost: MoveCost, steps: Steps) -> tuple[MovableNode, ...]:
+    """The nodes that the cheapest packing does without that is found in half of these steps.
 
     What stands is cheaper by the share of its price that a move must save: what is new must be worth it.
     """
@@ -28,10 +29,16 @@ def target(layout: Layout, cost: MoveCost, steps: int) -> tuple[MovableNode, ...
     return _going(layout, _packed(layout, takers, layout.on_hosts.rooms, steps, cost))
 
 
-def target_of_what_stands(layout: Layout, steps: int) -> tuple[MovableNode, ...]:
+def target_of_what_stands(layout: Layout, steps: Steps) -> tuple[MovableNode, ...]:
     """The nodes that the cheapest packing does without in which nothing is bought."""
     nobody = frozenset[int]()
     return _going(layout, _packed(layout, [nobody for _ in layout.offered], layout.on_hosts.rooms, steps))
+
+
+def lower_bound(layout: Layout, steps: Steps) -> UsdPerHour:
+    """Proven for the pods on movable nodes: they cost no less on those and on new ones that policy prefers, what others
+    leave free taken for nothing."""
+    return UsdPerHour(_packed(layout, [each.admits for each in layout.offered], (), steps).lower_bound_micros)
 
 
 def _going(layout: Layout, answer: Packing) -> tuple[MovableNode, ...]:
@@ -47,7 +54,7 @@ def _going(layout: Layout, answer: Packing) -> tuple[MovableNode, ...]:
 
 
 def _packed(
-    layout: Layout, takers: Sequence[Set[int]], rooms: tuple[int, ...], steps: int, cost: MoveCost | None = None
+    layout: Layout, takers: Sequence[Set[int]], rooms: tuple[int, ...], steps: Steps, cost: MoveCost | None = None
 ) -> Packing:
     """``takers`` are whom the kinds take that can be bought, ``rooms`` what an empty node has of pseudo-resources."""
     full = (0,) * len(rooms)
@@ -67,7 +74,7 @@ def _packed(
         asked = (*layout.requests[at], *layout.on_hosts.takes[at]) if rooms else layout.requests[at]
         alike[asked, frozenset(homes[at])] += len(each.pods)
     classes = tuple(PackClass(asked, count, may) for (asked, may), count in alike.items())
-    return pack(PackingProblem(classes, tuple(kinds)), steps)
+    return steps.pack(PackingProblem(classes, tuple(kinds)))
 
 
 def _price(vacant: Vacant, cost: MoveCost | None) -> int:
