@@ -17,17 +17,15 @@ from engine.scheduling.confirmed import confirmed
 from engine.scheduling.estate import Estate
 from engine.scheduling.exchange import Exchange, exchanges
 from engine.scheduling.groups import by_name
-from engine.scheduling.layout import Layout
 from engine.scheduling.movable import MovableNode, MoveCost
 from engine.scheduling.problem import NewNode, Problem
 from engine.scheduling.rest import Rest, at_rest, may_go_on
 from engine.scheduling.solve import solve
 from engine.scheduling.steps import Steps
-from engine.scheduling.target import lower_bound
 
 _NO_COST = MoveCost()
-# Steps of packing of which each target may use half of what is left, and so the bound of its own.
-_STEPS, _STEPS_OF_BOUND = 2_000_000, 1_000_000
+# Steps of packing of which each target may use half of what is left.
+_STEPS = 2_000_000
 
 
 @frozen
@@ -49,15 +47,13 @@ class Repacking:
     """``moves`` in the order in which they should be made: those that buy nothing first, then the largest saving.
 
     ``stays`` says of every other node that may go, by claim, why it does not. Prices are of all nodes that may be
-    vacated, and of new ones: ``before``, ``after`` all moves, and the proven ``lower_bound`` for the pods that run on
-    them, on the nodes that policy prefers, nothing paid for what others leave free.
+    vacated, and of new ones: ``before`` and ``after`` all moves.
     """
 
     moves: tuple[Move, ...] = ()
     stays: Mapping[str, NotWorthVacating] = field(factory=dict)
     before: UsdPerHour = FREE
     after: UsdPerHour = FREE
-    lower_bound: UsdPerHour = FREE
 
     @property
     def going(self) -> tuple[str, ...]:
@@ -92,7 +88,6 @@ def repacked(problem: Problem, movable: Sequence[MovableNode], cost: MoveCost = 
         stays=dict(sorted(stays.items())),
         before=start.price + apart,
         after=state.price + apart,
-        lower_bound=lower_bound(Layout(start), Steps(_STEPS_OF_BOUND)) + apart,
     )
 
 

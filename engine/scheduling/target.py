@@ -10,7 +10,6 @@ from collections.abc import Sequence, Set
 from decimal import Decimal
 
 from engine.model import labels as keys
-from engine.model.money import UsdPerHour
 from engine.scheduling.layout import Layout, Vacant
 from engine.scheduling.movable import MovableNode, MoveCost
 from engine.scheduling.packing.problem import NodeKind, PackClass, Packing, PackingProblem
@@ -33,12 +32,6 @@ def target_of_what_stands(layout: Layout, steps: Steps) -> tuple[MovableNode, ..
     """The nodes that the cheapest packing does without in which nothing is bought."""
     nobody = frozenset[int]()
     return _going(layout, _packed(layout, [nobody for _ in layout.offered], layout.on_hosts.rooms, steps))
-
-
-def lower_bound(layout: Layout, steps: Steps) -> UsdPerHour:
-    """Proven for the pods on movable nodes: they cost no less on those and on new ones that policy prefers, what others
-    leave free taken for nothing."""
-    return UsdPerHour(_packed(layout, [each.admits for each in layout.offered], (), steps).lower_bound_micros)
 
 
 def _going(layout: Layout, answer: Packing) -> tuple[MovableNode, ...]:
