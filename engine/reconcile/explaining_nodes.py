@@ -54,9 +54,9 @@ from engine.reconcile.explaining import Asked, unknown
 from engine.reconcile.explaining_budgets import explain_budget
 from engine.report.explain_report import NodeExplanation, RuleSaid
 from engine.report.explain_steps import steps_of
-from engine.report.replacement_words import going_words
+from engine.report.removal_words import budget_words, going_words, targets_of
 from engine.report.stay_words import stay_words
-from engine.report.words import counted, refusal_words
+from engine.report.words import counted
 
 # What pods are not let wait for, where there is an end to it.
 _BY_THE_END = (DisruptionReason.DRIFTED, DisruptionReason.EXPIRED)
@@ -122,17 +122,15 @@ def machine_named(asked: Asked, name: str) -> Sighting:
 def _leaves(removal: Removal, asked: Asked) -> str:
     record, now = removal.record, asked.snapshot.taken_at
     act = "is let go" if removal.phase is RemovalPhase.RELEASE else "is cordoned and drained, and then let go"
-    use = record.budget
-    budget = f"; budget {use.budget}: {use.used} of {use.allowed}, this one counted" if use is not None else ""
-    going = going_words(removal, lambda refused: refusal_words(refused.refusal, now))
-    return f"It {act}: {record.reason.value}, by {record.rule}{budget}{going}{_held(removal, asked)}."
+    parts = (budget_words(record), going_words(removal, targets_of(asked.plan), now), _held(removal, asked))
+    return "; ".join(filter(None, (f"It {act}: {record.reason.value}, by {record.rule}", *parts))) + "."
 
 
 def _held(removal: Removal, asked: Asked) -> str:
     """Which of the pods that are asked to leave will be refused for now."""
     blocked = asked.snapshot.blocked_evictions
     held = [f"{pod} ({blocked[pod]})" for pod in removal.pods if pod in blocked]
-    return f"; not free to leave yet: {', '.join(held)}" if held else ""
+    return f"not free to leave yet: {', '.join(held)}" if held else ""
 
 
 def _stays(kept: Kept | None, now: datetime) -> str:

@@ -30,6 +30,7 @@ from engine.model.stay import (
     RuleKeeps,
     SeveralNodes,
 )
+from engine.report.removal_words import budget_words, saving_words
 from engine.report.stay_words import stay_words
 from engine.report.words import counted, quota_words, refusal_words
 
@@ -264,13 +265,13 @@ def _machine(launch: Launch) -> str:
 def _leaving(removal: Removal) -> str:
     record: RemovalRecord = removal.record
     doing = "cordoned and draining" if removal.phase is RemovalPhase.MARK else "terminating"
-    use = record.budget
+    budget, saving = budget_words(record), saving_words(removal.saving)
     parts = [
         f"{doing}: {record.reason.value}, {record.rule}",
-        *([f"budget {use.budget} ({use.used} of {use.allowed})"] if use is not None else []),
+        *([budget] if budget else []),
         *([f"{counted(len(removal.pods), 'pod')} to move"] if removal.pods else []),
         *([f"{counted(len(removal.forced), 'pod')} out of time"] if removal.forced else []),
-        f"saves {record.usd_per_hour}",
+        *([saving] if saving else []),
     ]
     return "; ".join(parts)
 

@@ -14,10 +14,10 @@ from engine.model.canonical import to_plain
 from engine.model.plan import Plan, Removal, RemovalPhase
 from engine.model.snapshot import Snapshot
 from engine.report.pending_words import deadline_words
-from engine.report.replacement_words import going_words
+from engine.report.removal_words import Targets, going_words, targets_of
 from engine.report.stay_words import stay_words
 from engine.report.tables import heading, indented, table
-from engine.report.words import counted, refusal_words
+from engine.report.words import counted
 
 _STEPS = {RemovalPhase.MARK: "drains", RemovalPhase.RELEASE: "is let go"}
 _WAITS = "waits"
@@ -43,7 +43,8 @@ def going(plan: Plan, snapshot: Snapshot) -> tuple[Going, ...]:
     """
     document, now = snapshot.document, plan.decided_at
     standing = {claim.name for claim in document.claims} if document is not None else set()
-    leaving = sorted((_leaving(each, now) for each in plan.removals), key=lambda one: one.claim)
+    targets = targets_of(plan)
+    leaving = sorted((_leaving(each, targets, now) for each in plan.removals), key=lambda one: one.claim)
     waiting = sorted(
         (
             Going(
@@ -81,11 +82,8 @@ def going_plain(plan: Plan, snapshot: Snapshot) -> list[dict[str, Any]]:
     return [to_plain(one) for one in going(plan, snapshot)]
 
 
-def _leaving(removal: Removal, now: datetime) -> Going:
-    record = removal.record
-    asked = f"{counted(len(removal.pods), 'pod')} asked to leave" if removal.pods else ""
-    going = going_words(removal, lambda refused: refusal_words(refused.refusal, now)).removeprefix("; ")
-    words = "; ".join(filter(None, (asked, going)))
+def _leaving(removal: Removal, targets: Targets, now: datetime) -> Going:
+    record, words = removal.record, going_words(removal, targets, now)
     return Going(
         claim=record.claim,
         node=record.node,

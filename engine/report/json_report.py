@@ -25,6 +25,7 @@ from engine.report.milestones import Expected, expectations, steps
 from engine.report.pending_words import kept_words
 from engine.report.plan_report import plan_line
 from engine.report.plan_rules import verdict_words
+from engine.report.removal_words import Targets, delete_first_words, removal_lines, targets_of
 from engine.report.standing import Standing, standings
 from engine.report.stay_words import stay_words
 from engine.report.words import limit_unit, refusal_words
@@ -41,7 +42,7 @@ def plan_json(plan: Plan, recorded_at: datetime | None = None) -> str:
 
     ``recorded_at``: when its snapshot was taken, where the plan is of another time.
     """
-    now = plan.decided_at
+    now, targets = plan.decided_at, targets_of(plan)
     draining = sum(removal.phase is RemovalPhase.MARK for removal in plan.removals)
     return _written(
         {
@@ -70,7 +71,7 @@ def plan_json(plan: Plan, recorded_at: datetime | None = None) -> str:
             "foundation_changes": plan.foundation_changes,
             "repriced": list(plan.repriced),
             "launches": [_launch(launch) for launch in plan.launches],
-            "removals": [_removal(removal) for removal in plan.removals],
+            "removals": [_removal(removal, targets, now) for removal in plan.removals],
             "kept": [
                 {**to_plain(kept), "reason": _reason(kept.reason, now), "words": kept_words(kept, now)}
                 for kept in plan.kept
@@ -217,7 +218,11 @@ def _launch(launch: Launch) -> dict[str, Any]:
     }
 
 
-def _removal(removal: Removal) -> dict[str, Any]:
+def _removal(removal: Removal, targets: Targets, now: datetime) -> dict[str, Any]:
+    """``pods`` are asked to leave now; ``moves`` all that leave by this removal, with where they go as far as that is
+    known. ``words`` are the lines that the plan's screen has."""
+    moving = dict.fromkeys((*removal.pods, *(each.pod for each in removal.forced), *(at.pod for at in removal.places)))
+    first = removal.delete_first
     return {
         **to_plain(removal.record),
         "phase": removal.phase.value,
@@ -225,7 +230,9 @@ def _removal(removal: Removal) -> dict[str, Any]:
         "forced": [{**to_plain(each), "pod": str(each.pod)} for each in removal.forced],
         "places": [{"pod": str(each.pod), "node": each.node, "claim": each.claim} for each in removal.places],
         "saving_usd_per_hour": _dollars(removal.saving) if removal.saving is not None else None,
-        "delete_first": to_plain(removal.delete_first),
+        "moves": [{"pod": str(pod), "to": targets.get(pod) or None} for pod in moving],
+        "delete_first": {**to_plain(first), "words": delete_first_words(removal, now)} if first is not None else None,
+        "words": removal_lines(removal, targets, now, every=True),
         "drained_by": to_plain(removal.drained_by),
     }
 

@@ -14,13 +14,13 @@ from engine.model.money import total
 from engine.model.plan import Kept, Launch, LaunchReason, Plan, Removal, RemovalPhase
 from engine.model.replacement import MovedLately, NewlyUp, NotQuiet
 from engine.model.stay import BelowConsolidateAfter, InUse
-from engine.report.pending_words import deadline_words, kept_words, pending_counts
+from engine.report.pending_words import kept_words, pending_counts
 from engine.report.relaxed_words import relaxed_lines
-from engine.report.replacement_words import going_words
+from engine.report.removal_words import removal_lines, replacing_lines, targets_of
 from engine.report.stay_words import stay_words
 from engine.report.tables import Rows, examples, heading, in_table, indented, table, zones_in_short
 from engine.report.waste_words import waste_lines
-from engine.report.words import counted, next_best_words, refusal_words, signed
+from engine.report.words import counted, next_best_words, signed
 
 _SERVES = {LaunchReason.BASE_CAPACITY: "base", LaunchReason.HEADROOM: "spare", LaunchReason.REPLACEMENT: "replaces"}
 _PHASES = {RemovalPhase.MARK: "drain", RemovalPhase.RELEASE: "remove"}
@@ -36,14 +36,16 @@ def launches_section(plan: Plan, region: str, *, details: bool) -> Iterator[Rend
     cost = total(launch.claim.usd_per_hour for launch in plan.launches)
     yield heading(f"Launch {counted(len(plan.launches), 'node')}", signed(cost))
     yield indented(_launch_table(plan.launches, region))
+    yield from (indented(Text(line, style="dim")) for line in replacing_lines(plan, every=details))
     yield from (indented(Text(line, style="dim")) for line in relaxed_lines(plan.launches))
     yield from (indented(Text(line, style="yellow")) for line in waste_lines(plan.launches))
     if details:
         yield indented(_launched_one_by_one(plan.launches))
 
 
-def removals_section(plan: Plan, now: datetime) -> Iterator[RenderableType]:
-    """Removals one by one, since each takes a running machine away: rule, budget and saving."""
+def removals_section(plan: Plan, now: datetime, *, details: bool = False) -> Iterator[RenderableType]:
+    """Removals one by one, since each takes a running machine away: what it saves, the rule and the budget that let it
+    go, and where its pods go; ``details`` names every pod."""
     if not plan.removals:
         return
     saving = total(removal.record.usd_per_hour for removal in plan.removals if removal.phase is RemovalPhase.RELEASE)
@@ -55,18 +57,18 @@ def removals_section(plan: Plan, now: datetime) -> Iterator[RenderableType]:
     ]
     title = ", ".join(titles)
     yield heading(title[0].upper() + title[1:], f"-{saving}" if going else "")
-    rows = table("node", "step", "reason", ">since", ">$/h", "~rule and budget")
+    rows = table("node", "step", "reason", ">since", ">$/h", ">saves", "~rule, budget and pods", gives_way=("since",))
+    targets = targets_of(plan)
     for removal in sorted(plan.removals, key=_removal_order):
         record = removal.record
-        evicted = f"; evicts {counted(len(removal.pods), 'pod')}" if removal.pods else ""
-        deleted = f"; deletes {counted(len(removal.forced), 'pod')} out of time" if removal.forced else ""
         rows.add(
             Text(record.claim, style="red" if removal.phase is RemovalPhase.RELEASE else "yellow"),
             _PHASES[removal.phase],
             record.reason.value,
             format_duration(now - record.since),
             in_table(record.usd_per_hour),
-            f"{record.rule}{_budget_words(removal)}{evicted}{deleted}{_going_words(removal, now)}",
+            in_table(removal.saving) if removal.saving is not None else Text("–", style="dim"),
+            "\n".join(removal_lines(removal, targets, now, every=details)),
         )
     yield indented(rows)
 
@@ -148,18 +150,6 @@ def _launched_one_by_one(launches: Sequence[Launch]) -> Rows:
 
 def _removal_order(removal: Removal) -> tuple[object, ...]:
     return (removal.phase is RemovalPhase.MARK, removal.record.node_pool, removal.record.claim)
-
-
-def _budget_words(removal: Removal) -> str:
-    use = removal.record.budget
-    if use is None:
-        return ""
-    return f"; budget {use.budget} of {counted(use.base, 'node')}: {use.used} of {use.allowed}, this one counted"
-
-
-def _going_words(removal: Removal, now: datetime) -> str:
-    until = f"; {deadline_words(removal.drained_by, now)}" if removal.drained_by is not None else ""
-    return f"{going_words(removal, lambda refused: refusal_words(refused.refusal, now))}{until}"
 
 
 def _kept_groups(every: Sequence[Kept]) -> Iterable[list[Kept]]:

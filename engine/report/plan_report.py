@@ -46,7 +46,7 @@ def render_plan(
     decided_at = plan.decided_at
     sections = [
         launches_section(plan, catalog.region, details=details),
-        removals_section(plan, decided_at),
+        removals_section(plan, decided_at, details=details),
         kept_section(plan, decided_at, details=details),
         blocked_section(plan, decided_at, details=details),
         shortfalls_section(plan, decided_at),

@@ -6,8 +6,6 @@ from collections.abc import Callable, Sequence
 from datetime import datetime
 
 from engine.model.duration import format_duration
-from engine.model.money import UsdPerHour
-from engine.model.plan import Removal
 from engine.model.refusal import PoolRefusal
 from engine.model.replacement import (
     AwaitsReplacement,
@@ -28,8 +26,6 @@ Told = Callable[[PoolRefusal], str]
 Waits = AwaitsReplacement | StandsIn | NoPlace | PodHolds | RolloutWaits
 NotForMoney = NotWorthVacating | NotQuiet | NewlyUp | MovedLately | Unbalanced
 _NAMED = 2
-# Millionths of a dollar: less is shown as nothing.
-_LEAST_TOLD = 50
 
 
 def waits_words(reason: Waits, now: datetime, told: Told) -> str:
@@ -88,24 +84,6 @@ def not_worth_words(reason: NotForMoney, now: datetime) -> str:
 
 
 _DEARER = "without it the others would cost no less"
-
-
-def going_words(removal: Removal, told: Told) -> str:
-    """Where the pods of a machine that goes are to go, and what it saves; with a semicolon before each."""
-    parts = []
-    if removal.delete_first is not None:
-        why = _why(removal.delete_first.refusals, told) or ": the pool's surge is 0"
-        parts.append(f"goes before another takes its place{why}")
-    if removal.places:
-        targets = sorted({place.node or place.claim or "" for place in removal.places})
-        parts.append(f"its pods go to {_named(targets)}")
-    if removal.saving not in (None, removal.record.usd_per_hour) and abs(removal.saving.micros) >= _LEAST_TOLD:
-        parts.append(f"saves {removal.saving}" if removal.saving.micros >= 0 else f"costs {_more(removal.saving)} more")
-    return "".join(f"; {part}" for part in parts)
-
-
-def _more(saving: UsdPerHour) -> UsdPerHour:
-    return UsdPerHour(-saving.micros)
 
 
 def _pod_holds(reason: PodHolds) -> str:

@@ -242,7 +242,7 @@ def test_a_node_that_leaves_says_by_which_rule_and_budget() -> None:
     of, name = a_node()
     found = explain_node(of, name)
     assert found.outcome.startswith("It is cordoned and drained, and then let go: Empty, by gpu: consolidateAfter")
-    assert "budget 10%: 1 of 1, this one counted" in found.outcome
+    assert "budget 10% of 1 node: 1 of 1 in gpu" in found.outcome
 
 
 def test_a_node_that_a_candidate_expression_keeps_says_which_values_keep_it() -> None:

@@ -86,8 +86,8 @@ def _removals() -> tuple[Removal, ...]:
         )
 
     return (
-        Removal(record("gpu-elastic-00009", 1), RemovalPhase.RELEASE),
-        Removal(record("gpu-elastic-00011", 2), RemovalPhase.MARK, pods=pods("late", 1)),
+        Removal(record("gpu-elastic-00009", 1), RemovalPhase.RELEASE, saving=usd("1.2")),
+        Removal(record("gpu-elastic-00011", 2), RemovalPhase.MARK, pods=pods("late", 1), saving=usd("1.2")),
         Removal(record("gpu-elastic-00003", 0, lost=True), RemovalPhase.RELEASE),
     )
 

@@ -121,8 +121,8 @@ def test_nodes_that_leave_say_why_by_which_budget_and_what_it_saves() -> None:
     events = told(plan)
 
     assert events["ip-10-0-0-7", "DisruptionTerminating"] == (
-        "cordoned and draining: Empty, gpu-elastic: consolidateAfter 5m; budget 10% (2 of 2); 1 pod to move; "
-        "saves $1.2000/h"
+        "cordoned and draining: Empty, gpu-elastic: consolidateAfter 5m; "
+        "budget 10% of 12 nodes: 2 of 2 in gpu-elastic; 1 pod to move; saves $1.2000/h"
     )
     assert events["late-0001", "Evicted"] == "asked to leave node ip-10-0-0-7: Empty, gpu-elastic: consolidateAfter 5m"
 

@@ -91,7 +91,7 @@ def test_who_is_to_go_is_on_the_screens_of_what_stands_with_what_is_done_about_i
     for screen in (status, top):
         assert "To go 4 nodes" in screen
         assert "gpu-1              Drifted  waits      pod ml/llm must not be disrupted" in screen
-        assert "gpu-elastic-00011  Empty    drains     1 pod asked to leave" in screen
+        assert "gpu-elastic-00011  Empty    drains     evicts 1 pod: default/late-0001" in screen
 
 
 def test_nobody_to_go_is_no_section_and_many_are_cut() -> None:
