@@ -1,11 +1,12 @@
 """Turn two public traces into traces that `nodewright simulate` plays, where they lie in `shared` beside the checkout.
 
-`openb`: the pods of a GPU cluster. By its own clock its list is thin (150 days, at most 56 pods at once), so a day is
-made of it: every pod comes once, at a time of the day that is drawn by a seed, more of them by day than by night, and
-runs as long as it ran, at most a day. A share of a GPU is rounded up to a whole one.
+`openb`: the pods of a GPU cluster that ran and ended. By its own clock the list is thin: 150 days, nearly all of it in
+the last 36, at most 56 pods at once. So its days are laid over each other: every pod comes once, at the time of the day
+at which it came, and runs as long as it ran, at most a day. A share of a GPU is rounded up to a whole one.
 
-`azure`: an hour of requests to a language model. Replicas follow: in each five minutes as many as the requests of that
-time need at so many tokens a second and GPU; the hour is stretched over a day.
+`azure`: an hour of requests to a language model, stretched over a day. Replicas of one GPU follow: for each five
+minutes of that day as many as its requests need at so many a second for each, and like a HorizontalPodAutoscaler none
+goes before five minutes have passed in which it was not needed.
 
 `tools/make_traces.py openb day.csv`; `tools/make_traces.py azure day.csv`. Neither trace is part of this project.
 """
@@ -15,6 +16,7 @@ from __future__ import annotations
 import argparse
 import csv
 import math
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from datetime import datetime
 from pathlib import Path
@@ -24,11 +26,10 @@ DATA = Path(__file__).resolve().parents[1].parent / "shared" / "data" / "traces"
 OPENB, AZURE = DATA / "openb_pod_list_default.csv", DATA / "azure_llm_2023_conv.csv"
 COLUMNS = ("name", "arrival", "duration", "cpu", "memory", "gpu", "stay")
 DAY = 86_400
-# A request's context is read this many times faster than an answer is written.
-_READ_FASTER = 10
-# Tokens a second of answers that one GPU writes for all its requests together.
-TOKENS_PER_GPU = 400
-_STEP_OF_HOUR = 12.5
+# Requests a second that one replica answers, and how many times the trace's come.
+REQUESTS_PER_REPLICA, LOAD = 1.0, 10.0
+# Seconds of the day in which the number of replicas does not change.
+_STEP = 300
 
 Row = tuple[str, int, int, str, str, int, str]
 
@@ -37,26 +38,24 @@ def openb(seed: int, scale: float = 1.0, most_gpus: int = 8) -> Iterator[Row]:
     """A day of the pods that ran; ``scale`` of them, drawn. Those of more GPUs than ``most_gpus`` are left out."""
     chance = Random(seed)
     for row in rows_of(OPENB):
-        begun, ended = row["scheduled_time"], row["deletion_time"]
+        came, begun, ended = row["creation_time"], row["scheduled_time"], row["deletion_time"]
         gpus = int(row["num_gpu"])
         if not begun or not ended or gpus > most_gpus or chance.random() >= scale:
             continue
-        lasts = max(30, min(DAY, int(float(ended) - float(begun))))
-        yield (row["name"], _time_of_day(chance), lasts, f"{row['cpu_milli']}m", f"{row['memory_mib']}Mi", gpus, "job")
+        lasts = max(1, min(DAY, round(float(ended) - float(begun))))
+        arrival = int(float(came)) % DAY
+        yield (row["name"], arrival, lasts, f"{row['cpu_milli']}m", f"{row['memory_mib']}Mi", gpus, "job")
 
 
-def azure(tokens_per_gpu: float = TOKENS_PER_GPU, load: float = 10.0) -> Iterator[Row]:
+def azure(load: float = LOAD, requests_per_replica: float = REQUESTS_PER_REPLICA) -> Iterator[Row]:
     """Replicas of one GPU each, for ``load`` times the trace's requests."""
-    tokens: dict[int, float] = {}
-    first: datetime | None = None
-    for row in rows_of(AZURE):
-        at = datetime.fromisoformat(row["TIMESTAMP"][:26])
-        first = first or at
-        step = int((at - first).total_seconds() // _STEP_OF_HOUR)
-        work = int(row["GeneratedTokens"]) + int(row["ContextTokens"]) / _READ_FASTER
-        tokens[step] = tokens.get(step, 0.0) + work * load
-    wanted = [math.ceil(tokens.get(step, 0.0) / _STEP_OF_HOUR / tokens_per_gpu) for step in range(max(tokens) + 1)]
-    yield from replicas(wanted, round(DAY / len(wanted)))
+    times = [datetime.fromisoformat(row["TIMESTAMP"][:26]) for row in rows_of(AZURE)]
+    steps = DAY // _STEP
+    apart = (max(times) - times[0]).total_seconds() / steps
+    requests = Counter(min(steps - 1, int((at - times[0]).total_seconds() // apart)) for at in times)
+    needed = [math.ceil(requests[step] / apart * load / requests_per_replica) for step in range(steps)]
+    wanted = [max(now, before) for before, now in zip([0, *needed], needed, strict=False)]
+    yield from replicas(wanted, _STEP)
 
 
 def replicas(wanted: Iterable[int], seconds: int) -> Iterator[Row]:
@@ -82,14 +81,6 @@ def rows_of(path: Path) -> Iterator[dict[str, str]]:
         yield from csv.DictReader(lines)
 
 
-def _time_of_day(chance: Random) -> int:
-    """Three times as many at two in the afternoon as at two in the morning."""
-    while True:
-        at = chance.uniform(0, DAY)
-        if chance.uniform(0, 1.5) < 1 - 0.5 * math.cos(2 * math.pi * (at / 3600 - 2) / 24):
-            return int(at)
-
-
 def write(rows: Iterable[Row], file: Path) -> int:
     count = 0
     with file.open("w", encoding="utf-8", newline="") as out:
@@ -107,7 +98,7 @@ def main() -> None:
     parser.add_argument("file", type=Path)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--scale", type=float, default=1.0, help="of openb's pods, the share that comes")
-    parser.add_argument("--load", type=float, default=10.0, help="times the requests of azure's")
+    parser.add_argument("--load", type=float, default=LOAD, help="times the requests of azure's")
     given = parser.parse_args()
     rows = openb(given.seed, given.scale) if given.trace == "openb" else azure(load=given.load)
     print(f"{write(rows, given.file):,} pods in {given.file}")
