@@ -162,6 +162,34 @@ def pruned(ledger: Ledger, now: datetime) -> Ledger:
     return ledger if len(pools) == len(ledger.bring_ups) else evolve(ledger, bring_ups=pools)
 
 
+def not_beyond_back_off(ledger: Ledger, now: datetime) -> Ledger:
+    """Without what is out for longer than so many failures in a row may bar it from now on: a clock that ran ahead has
+    written that. The ledger itself, where nothing is."""
+    alone = {name: _held_by(each, now) for name, each in ledger.unavailable.items() if _is_beyond(each, now)}
+    groups = {name: _held_by(each, now) for name, each in ledger.unavailable_groups.items() if _is_beyond(each, now)}
+    pools = {
+        name: evolve(each, until=now + back_off(each.failures))
+        for name, each in ledger.bring_ups.items()
+        if each.until > now + back_off(each.failures)
+    }
+    if not (alone or groups or pools):
+        return ledger
+    return evolve(
+        ledger,
+        unavailable={**ledger.unavailable, **alone},
+        unavailable_groups={**ledger.unavailable_groups, **groups},
+        bring_ups={**ledger.bring_ups, **pools},
+    )
+
+
+def _is_beyond(barred: Unavailable, now: datetime) -> bool:
+    return barred.until > now + back_off(barred.refusals)
+
+
+def _held_by(barred: Unavailable, now: datetime) -> Unavailable:
+    return evolve(barred, until=now + back_off(barred.refusals))
+
+
 def back_off(refusals: int) -> timedelta:
     """How long an offering is out after so many refusals in a row (1 or more)."""
     doublings = min(refusals - 1, 10)  # 3 minutes doubled ten times is far above the longest

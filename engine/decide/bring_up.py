@@ -170,7 +170,10 @@ def _seen(sighting: Sighting, before: Milestones, now: datetime) -> Milestones:
 def _without_node(
     sighting: Sighting, seen: Milestones, pool: NodePool, now: datetime, *, is_blind: bool, may_fail: bool
 ) -> BringUp:
-    milestone, deadline = Milestone.REGISTERED, _began(sighting, seen.launched_at or now) + pool.registration_deadline
+    milestone, deadline = (
+        Milestone.REGISTERED,
+        _began(sighting, seen, seen.launched_at or now) + pool.registration_deadline,
+    )
     if seen.launched_at is None:
         milestone, deadline = Milestone.LAUNCHED, (seen.asked_at or now) + pool.launch_deadline
     is_late = now >= deadline
@@ -264,13 +267,14 @@ def _with_node(
 
 def _initialization_due(sighting: Sighting, node: Node, seen: Milestones, pool: NodePool) -> datetime:
     began = seen.launched_at or seen.registered_at or node.created_at
-    return _began(sighting, began) + pool.initialization_deadline
+    return _began(sighting, seen, began) + pool.initialization_deadline
 
 
-def _began(sighting: Sighting, told: datetime) -> datetime:
+def _began(sighting: Sighting, seen: Milestones, told: datetime) -> datetime:
     """Since when a machine is held to its deadlines. Who tells of it may have a clock that is behind ours; nothing was
-    launched before it was decided."""
-    return max(told, sighting.claim.created_at)
+    launched before it was decided, and nothing decided after it was first asked for, whatever clock dated it."""
+    decided_at = sighting.claim.created_at
+    return max(told, min(decided_at, seen.asked_at) if seen.asked_at is not None else decided_at)
 
 
 def _lateness(sighting: Sighting, deadline: timedelta) -> str:

@@ -143,7 +143,12 @@ class _Draining:
             return None
         if node is None or not node.is_marked or node.marked_at is None:
             return None
-        return node.marked_at + pool.termination_grace_period
+        return self._marked_at(sighting.claim.name, node.marked_at) + pool.termination_grace_period
+
+    def _marked_at(self, claim: str, told: datetime) -> datetime:
+        """What the mark itself tells; where a clock that ran ahead has dated it, when its removal began."""
+        known = self._snapshot.ledger.disruptions.get(claim)
+        return known.begun_at if told > self._now and known is not None else told
 
     def _record(self, sighting: Sighting, deadline: datetime) -> RemovalRecord:
         claim, node = sighting.claim, sighting.node

@@ -19,7 +19,7 @@ from engine.model.catalog import Catalog, InstanceType
 from engine.model.ledger import Ledger
 from engine.model.policy import NodePool, Policy
 
-_REMEMBERED = timedelta(days=1)
+DOUBTED_FOR = timedelta(days=1)
 _EVERY_TYPE = "*"
 
 
@@ -139,8 +139,8 @@ class _Seen:
             is_shown = (pool, key) in self._shown
             doubt = _doubt(pool, kind if is_shown else _EVERY_TYPE, key)
             # Renewed twice a day, so that a pass in which nothing happened changes nothing.
-            if doubts.get(doubt, now) < now + _REMEMBERED / 2:
-                doubts[doubt] = now + _REMEMBERED
+            if doubts.get(doubt, now) < now + DOUBTED_FOR / 2:
+                doubts[doubt] = now + DOUBTED_FOR
         return {doubt: doubts[doubt] for doubt in sorted(doubts)}
 
 

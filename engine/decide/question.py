@@ -24,6 +24,7 @@ from engine.decide.pools import pool_states, standing_nodes
 from engine.decide.requirement_rules import RequirementRules
 from engine.decide.room import existing_nodes
 from engine.decide.volumes import Volumes
+from engine.decide.wrong_clocks import by_the_right_clock
 from engine.model.catalog import Catalog
 from engine.model.environment import Environment
 from engine.model.ledger import Ledger, Owed
@@ -60,7 +61,7 @@ class Seen:
 
 def see(snapshot: Snapshot, policy: Policy, catalog: Catalog, environment: Environment) -> Seen:
     """Put together what one snapshot shows."""
-    snapshot = as_if_open(snapshot)
+    snapshot = as_if_open(by_the_right_clock(snapshot))
     fleet = match(snapshot)
     brought = bring_ups(fleet, policy, snapshot)
     lost = losses(fleet, snapshot)

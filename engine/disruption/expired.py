@@ -49,7 +49,11 @@ def expires_at(machine: Machine) -> datetime | None:
         return None
     content = hashlib.sha256(machine.name.encode()).digest()
     earlier = min(after / _SHARE_EARLIER, _MOST_EARLIER) * int.from_bytes(content[:2]) / _STEPS
+    created_at = machine.claim.created_at
+    if machine.node is not None:
+        # It is made by the API server's clock: its claim cannot be younger, unless the clock was wrong that dated it.
+        created_at = min(created_at, machine.node.created_at)
     try:
-        return machine.claim.created_at + after - earlier
+        return created_at + after - earlier
     except OverflowError:
         return None

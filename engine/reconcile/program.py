@@ -73,7 +73,7 @@ def _previewed(ports: Ports) -> Plan | None:
     pinned = ports.store.pin()
     published = ports.store.document()
     version = published.version if published else 0
-    if pinned and pinned.base_version == version and ports.now() - pinned.made_at < PIN_IS_FRESH_FOR:
+    if pinned and pinned.base_version == version and abs(ports.now() - pinned.made_at) < PIN_IS_FRESH_FOR:
         return pinned.plan
     ports.store.drop_pin()
     plan = passes.propose(ports).plan

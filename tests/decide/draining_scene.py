@@ -10,8 +10,9 @@ from attrs import evolve, frozen
 
 from engine.decide.draining import Drained, drained
 from engine.decide.fleet import Fleet, Sighting
+from engine.model.constraint import DISRUPTED
 from engine.model.document import RemovalRecord
-from engine.model.drain import DISRUPTED
+from engine.model.ledger import Ledger
 from engine.model.plan import Removal, RemovalPhase
 from engine.model.pod import Owner, Pod, PodPhase
 from engine.model.policy import NodePool
@@ -41,6 +42,7 @@ class Scene:
     now: datetime = NOON
     workload: Workload = Workload()
     reason: DisruptionReason = DisruptionReason.DRIFTED
+    ledger: Ledger = Ledger()
 
     def removal(self, phase: RemovalPhase, pods: Iterable[Pod] = ()) -> Removal:
         one = claim(CLAIM)
@@ -65,7 +67,7 @@ class Scene:
         there = node(NODE, **mark)
         sighting = Sighting(claim(CLAIM), node=there, pods=self.pods)
         fleet = Fleet((sighting,), (), (), {})
-        seen = snapshot(pods=self.pods, nodes=[there], taken_at=self.now, workload=self.workload)
+        seen = snapshot(pods=self.pods, nodes=[there], taken_at=self.now, workload=self.workload, ledger=self.ledger)
         return drained(removals, stays or {}, fleet, {CLAIM: self.pool}, seen, blocked)
 
     def marked(self, *pods: Pod) -> Drained:

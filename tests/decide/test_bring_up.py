@@ -199,7 +199,7 @@ def test_a_machine_is_not_late_because_ec2s_clock_is_behind_ours() -> None:
     """Our clock said three hours past NOON when its launch was decided, and EC2's said NOON when it came."""
     decided = minutes(180)
     mine: dict[str, Any] = {"document": document(evolve(ONE, created_at=NOON + decided))}
-    launched = seen(180.5, **mine)
+    launched = seen(180.5, before=Milestones(asked_at=NOON + decided), **mine)
     assert (launched.is_failed, launched.trouble, launched.is_offered) == (False, None, True)
     slow = seen(194, evolve(UP, ready=False), before=launched.milestones, **mine)
     assert (slow.is_failed, slow.trouble) == (False, None)

@@ -30,7 +30,7 @@ from tests.decide.world import policy
 from tests.disruption.going_world import GoingWorld, of, served
 
 Change = Callable[[Snapshot], Snapshot]
-LATER = NOON + minutes(90)
+LATER = NOON + minutes(80)
 
 
 def standing() -> GoingWorld:
@@ -38,8 +38,8 @@ def standing() -> GoingWorld:
     one = of(served("a", gpu=1), served("b", gpu=4)).started()
     one.ledger = evolve(
         one.ledger,
-        unavailable={"g5.xlarge/us-east-1a/spot": Unavailable(LATER, 1, "InsufficientInstanceCapacity")},
-        bring_ups={"gpu": FailedBringUps(1, LATER + minutes(60))},
+        unavailable={"g5.xlarge/us-east-1a/spot": Unavailable(LATER, 9, "InsufficientInstanceCapacity")},
+        bring_ups={"gpu": FailedBringUps(9, LATER)},
     )
     return one
 
