@@ -7,6 +7,8 @@ from enum import Enum
 
 from attrs import frozen
 
+from engine.model import labels as keys
+
 # More digits are no integer of 64 bits, leading zeros apart.
 _DECIMAL = re.compile(r"[+-]?[0-9]{1,63}", re.ASCII)
 
@@ -110,6 +112,9 @@ class Toleration:
             return False
         return self.exists or (bool(self.key) and self.value == taint.value)
 
+
+# What a node that is to leave is tainted with.
+DISRUPTED = Taint(keys.DISRUPTED_TAINT, "", TaintEffect.NO_SCHEDULE)
 
 # What a label selector demands of labels: all of it; ``()`` selects everything, None nothing.
 LabelSelector = tuple[Requirement, ...] | None
