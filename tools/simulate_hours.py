@@ -22,6 +22,7 @@ from engine.simulate.record import Run
 from engine.simulate.witness import Witness
 
 _SHOWN = 5
+_TOLD_EVERY = 1000
 
 
 def main() -> None:
@@ -29,32 +30,49 @@ def main() -> None:
     parser.add_argument("--hours", type=int, default=10_000, help="simulated hours, of all worlds together")
     parser.add_argument("--seed", type=int, default=1, help="of the first world; each next one has the next seed")
     parser.add_argument("--world-hours", type=int, default=48, help="simulated hours of one world")
-    parser.add_argument("--verbose", action="store_true", help="a line for each world")
+    parser.add_argument("--verbose", action="store_true", help="a line for each world, and totals each 1,000 hours")
     given = parser.parse_args()
     catalog = small_catalog(build_catalog(REGION, ZONES, read_catalog_data(), Pricing()))
-    hours = passes = 0
-    done: Counter[str] = Counter()
-    found: Counter[str] = Counter()
-    witness = Witness()
-    began, seed = time.process_time(), given.seed
-    while hours < given.hours:
-        length = min(given.world_hours, given.hours - hours)
-        run = play(draw(seed, length, catalog), witness)
-        hours, passes = hours + length, passes + run.passes
-        done.update(counted(run))
-        found.update(each.rule for each in run.violations)
+    totals, seed, told = Totals(), given.seed, 0
+    while totals.hours < given.hours:
+        length = min(given.world_hours, given.hours - totals.hours)
+        run = play(draw(seed, length, catalog), totals.witness)
+        totals.add(length, run)
         tell(seed, length, run, verbose=given.verbose)
         if sys.stderr.isatty():
-            print(f"\r{hours:,} of {given.hours:,} hours", end="", file=sys.stderr, flush=True)
+            print(f"\r{totals.hours:,} of {given.hours:,} hours", end="", file=sys.stderr, flush=True)
         seed += 1
-    seconds = time.process_time() - began
-    print(f"{hours:,} simulated hours in {seed - given.seed} worlds, seeds {given.seed} to {seed - 1}")
-    print(f"{passes:,} passes, {seconds:,.0f} s of CPU, {1000 * seconds / max(1, passes):.1f} ms a pass")
-    print("What was done:", listed(done))
-    print("Things that happened:", listed(witness.times))
-    print("Passes in which:", listed(witness.passes))
-    print(f"{sum(found.values())} violations" + "".join(f"; {rule} {count}" for rule, count in sorted(found.items())))
-    raise SystemExit(1 if found else 0)
+        if totals.hours >= given.hours or (given.verbose and totals.hours // _TOLD_EVERY > told):
+            told = totals.hours // _TOLD_EVERY
+            totals.tell(given.seed, seed - 1)
+    raise SystemExit(1 if totals.found else 0)
+
+
+class Totals:
+    """What all worlds came to by now."""
+
+    def __init__(self) -> None:
+        self.hours = self.passes = 0
+        self.done: Counter[str] = Counter()
+        self.found: Counter[str] = Counter()
+        self.witness = Witness()
+        self._began = time.process_time()
+
+    def add(self, hours: int, run: Run) -> None:
+        self.hours, self.passes = self.hours + hours, self.passes + run.passes
+        self.done.update(counted(run))
+        self.found.update(each.rule for each in run.violations)
+
+    def tell(self, first: int, last: int) -> None:
+        """``first`` and ``last`` are the seeds."""
+        seconds = time.process_time() - self._began
+        rules = "".join(f"; {rule} {count}" for rule, count in sorted(self.found.items()))
+        print(f"{self.hours:,} simulated hours in {last - first + 1} worlds, seeds {first} to {last}")
+        print(f"{self.passes:,} passes, {seconds:,.0f} s of CPU, {1000 * seconds / max(1, self.passes):.1f} ms a pass")
+        print("What was done:", listed(self.done))
+        print("Things that happened:", listed(self.witness.times))
+        print("Passes in which:", listed(self.witness.passes))
+        print(f"{sum(self.found.values())} violations{rules}", flush=True)
 
 
 def listed(counts: Counter[str]) -> str:
