@@ -2,7 +2,7 @@
 
 All of them at once, beside the pods that wait, since they compete for the same room. Where not all find a place, the
 machines are asked about in halves, so that those without one keep nobody else. A machine that has to go, and for which
-limits or a reservation leave no room for another, may go first.
+limits, a rule's ceiling or a reservation leave no room for another, may go first.
 """
 
 from __future__ import annotations
@@ -19,9 +19,10 @@ from engine.model.plan import Unplaced
 from engine.model.pod import Pod, PodKey
 from engine.model.quantity import NODES, Resources
 from engine.model.reason import DisruptionReason
-from engine.model.refusal import LimitReached, PoolRefusal, ReservedExhausted
+from engine.model.refusal import CeilingReached, LimitReached, PoolRefusal, Refusal, ReservedExhausted
 from engine.model.replacement import DeleteFirst, NoPlace
 from engine.model.stay import KeepsHeadroom, SavesTooLittle, StayReason
+from engine.scheduling.ceilings import Ceiling
 from engine.scheduling.problem import NodeOption, PoolState, Problem, Solution
 from engine.scheduling.terms import is_spare
 
@@ -42,7 +43,8 @@ class Question:
 @frozen
 class Trial:
     """A question's problem once machines are ``gone``, by claim, whose pods look for another place then. Nobody comes
-    to ``closed`` ones. ``freed`` counts no more in its pool's limits and its reservation; empty for none."""
+    to ``closed`` ones. ``freed`` counts no more in its pool's limits and ceilings, nor in its reservation; empty for
+    none."""
 
     gone: tuple[str, ...]
     closed: frozenset[str]
@@ -216,7 +218,7 @@ class Replacing:
     def _alone(self, candidate: Candidate, failure: StayReason) -> Relocation:
         """It may go first where it is its own room that is wanting."""
         refusals = failure.refusals if isinstance(failure, NoPlace) else ()
-        wanting = tuple(each for each in refusals if isinstance(each.refusal, LimitReached | ReservedExhausted))
+        wanting = tuple(each for each in refusals if _is_of_room(each.refusal))
         together = [*self._accepted, candidate]
         # Whoever was promised a place on it keeps that until it is taken.
         is_wanted = any(each.claim == candidate.machine.name for each in self.answer.placements)
@@ -288,11 +290,29 @@ def without(question: Question, going: Sequence[Machine], closed: Set[str] = fro
     )
 
 
+def _is_of_room(refusal: Refusal) -> bool:
+    """Whether another machine finds no room beside those that stand: a rule that gave no number does not say so."""
+    if isinstance(refusal, CeilingReached):
+        return not refusal.error
+    return isinstance(refusal, LimitReached | ReservedExhausted)
+
+
 def _freed(problem: Problem, machine: Machine) -> Problem:
-    """The problem once a machine counts no more: of its pool's limits, and of its reservation's places."""
+    """The problem once a machine counts no more: of its pool's limits and ceilings, and of its reservation's places."""
     own = Resources({**machine.claim.capacity, NODES: 1})
     reservation = machine.claim.inputs.capacity_reservation_id
-    return evolve(problem, pools=tuple(_pool_freed(each, machine, own, reservation) for each in problem.pools))
+    return evolve(
+        problem,
+        pools=tuple(_pool_freed(each, machine, own, reservation) for each in problem.pools),
+        ceilings=tuple(_ceiling_freed(each, machine) for each in problem.ceilings),
+    )
+
+
+def _ceiling_freed(ceiling: Ceiling, machine: Machine) -> Ceiling:
+    if ceiling.error or ceiling.pods is not None or machine.pool.name not in ceiling.node_pools:
+        return ceiling
+    own = ceiling.of_node(machine.claim.capacity, machine.claim.usd_per_hour)
+    return evolve(ceiling, used=max(ceiling.used - own, 0))
 
 
 def _pool_freed(state: PoolState, machine: Machine, own: Resources, reservation: str | None) -> PoolState:

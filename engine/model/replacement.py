@@ -118,6 +118,6 @@ class Unbalanced:
 @frozen
 class DeleteFirst:
     """Why a machine goes before there is another place for its pods: ``refusals`` are why none can be made first. Of
-    what the pool's own limits or a reservation leave no room for; none: its policy says so."""
+    what the pool's own limits, a rule's ceiling or a reservation leave no room for; none: its policy says so."""
 
     refusals: tuple[PoolRefusal, ...] = ()

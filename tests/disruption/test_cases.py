@@ -13,12 +13,15 @@ from engine.model.pod import Pod
 from engine.model.policy import Budget, ConsolidationPolicy, Disruption, NodePool
 from engine.model.quantity import NODES
 from engine.model.reason import DisruptionReason
-from engine.model.refusal import LimitReached
+from engine.model.refusal import CeilingReached, LimitReached
 from engine.model.replacement import AwaitsReplacement, NoPlace, PodHolds
+from engine.model.rule import LimitedResource
 from engine.model.stay import DoNotDisrupt
 from engine.model.upkeep import Upkeep
+from engine.report.removal_words import delete_first_words
 from tests.builders import catalog, instance_type, minutes, node_class, node_pool, requirement
 from tests.decide.reserving import SELECTING, ReservingWorld, reservation
+from tests.decide.rule_values import NO_INT, limit
 from tests.decide.world import policy
 from tests.disruption.going_world import STEADY, GoingWorld, kept, marks, of, served, steady
 
@@ -63,6 +66,58 @@ def test_case_04_a_pool_that_demands_surge_says_what_the_limit_lacks() -> None:
     [blocked] = kept(plan, NoPlace)
     assert isinstance(blocked.reason, NoPlace)
     assert [type(each.refusal) for each in blocked.reason.refusals] == [LimitReached]
+
+
+def drifted_at_its_ceiling(ceiling: str, resource: LimitedResource, surge: int | None = None) -> GoingWorld:
+    """One machine that drifted, in a pool for which a rule allows so much."""
+    pool = steady(requirements=[ON_DEMAND], upkeep=Upkeep(surge=surge, canaries=0))
+    one = of(served("llm"), pool=pool).started()
+    one.new_image()
+    one.policy = policy(pool, rules=(limit(ceiling, resource, pools=("gpu",)),))
+    return one
+
+
+@pytest.mark.parametrize(
+    ("ceiling", "resource", "most"),
+    [
+        ("1", LimitedResource.NODES, 1),
+        ("1", LimitedResource.GPUS, 1),
+        ("7", LimitedResource.CPU, 7_000),
+        ("1.5", LimitedResource.USD_PER_HOUR, 1_500_000),
+    ],
+)
+def test_a_rules_ceiling_of_one_node_lets_it_go_first_and_says_so(
+    ceiling: str, resource: LimitedResource, most: int
+) -> None:
+    one = drifted_at_its_ceiling(ceiling, resource)
+    plan = one.decide()
+    [mark] = marks(plan)
+    assert (plan.launches, mark.delete_first is not None) == ((), True)
+    [refused] = mark.delete_first.refusals  # type: ignore[union-attr]
+    assert isinstance(refused.refusal, CeilingReached)
+    assert (refused.refusal.rule, refused.refusal.resource, refused.refusal.limit) == ("ceiling", resource, most)
+    assert "for which there is no room: gpu: limit rule ceiling" in delete_first_words(mark, one.now)
+    [old] = one.running()
+    settled(one)
+    [new] = one.running()
+    assert new.id != old.id
+    assert all(each.node_name for each in one.pods.values())
+
+
+def test_a_ceiling_with_room_for_another_lets_none_go_first() -> None:
+    plan = drifted_at_its_ceiling("2", LimitedResource.NODES).decide()
+    assert ([len(plan.launches)], plan.removals) == ([1], ())
+
+
+@pytest.mark.parametrize(("ceiling", "surge"), [("1", 1), (NO_INT, None), ("0", None)])
+def test_none_goes_first_where_surge_is_demanded_no_number_given_or_its_own_room_not_enough(
+    ceiling: str, surge: int | None
+) -> None:
+    plan = drifted_at_its_ceiling(ceiling, LimitedResource.NODES, surge).decide()
+    assert (plan.launches, plan.removals) == ((), ())
+    [blocked] = kept(plan, NoPlace)
+    assert isinstance(blocked.reason, NoPlace)
+    assert [type(each.refusal) for each in blocked.reason.refusals] == [CeilingReached]
 
 
 def test_case_05_two_half_empty_nodes_become_one_of_another_family() -> None:
