@@ -5,7 +5,7 @@ They mix every constraint that pods can have. What was found of a round is print
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import timedelta
 from pathlib import Path
 
@@ -15,9 +15,11 @@ from attrs import frozen
 from engine.catalog.build import build_catalog
 from engine.model.canonical import canonical_json
 from engine.model.plan import RemovalPhase
+from engine.model.pod import PodKey
 from engine.observe.catalog_source import read_catalog_data
 from engine.sandbox.control_plane import ControlPlane
 from tests.builders import environment
+from tests.cluster.api import eventually
 from tests.cluster.promised_world import Stage, World, clear, play
 from tests.cluster.workloads import workload
 
@@ -107,7 +109,7 @@ def _result(world: World, stage: Stage) -> Result:
 
 
 def _let_go(world: World, stage: Stage) -> Iterator[str]:
-    """The claims that plans of a few minutes later release, first marking their nodes."""
+    """The claims that plans of a few minutes later release, after their nodes are marked and their daemons gone."""
     for minutes in (1, 3, 5):
         plan = world.decide(world.snapshot(stage.facts(), later=timedelta(minutes=minutes)))
         yield from (one.record.claim for one in plan.removals if one.phase is RemovalPhase.RELEASE)
@@ -115,6 +117,19 @@ def _let_go(world: World, stage: Stage) -> Iterator[str]:
             taints = [{"key": "karpenter.sh/disrupted", "effect": "NoSchedule"}]
             body = {"spec": {"unschedulable": True, "taints": taints}}
             stage.client.patch(f"/api/v1/nodes/{marked.record.node}", body)
+            _end(marked.pods, stage)
+
+
+def _end(pods: Sequence[PodKey], stage: Stage) -> None:
+    for pod in pods:
+        stage.client.delete(f"/api/v1/namespaces/{pod.namespace}/pods/{pod.name}")
+    ended = {(pod.namespace, pod.name) for pod in pods}
+
+    def are_gone() -> bool:
+        there = (pod["metadata"] for pod in stage.list("Pod"))
+        return ended.isdisjoint((each["namespace"], each["name"]) for each in there)
+
+    eventually(are_gone, "the daemons of an empty node have left it")
 
 
 def _tell(seed: int, world: World, result: Result, folder: Path) -> None:

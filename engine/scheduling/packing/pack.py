@@ -67,13 +67,15 @@ class _Work:
         firsts = dict.fromkeys(Column(each.kind, each.load) for bought in tried for each in bought)
         work = cls(part, tried[0], tuple(firsts))
         for each in tried[1:]:
-            work.offer(each)
+            work._keep(each)
         work.is_done = not work._is_worth_more_work
         return work
 
     def offer(self, bought: Iterable[Bought]) -> None:
         """Keeps the nodes if they leave fewer pods out, or as many and cost less."""
-        lean = trimmed(self.part, bought)
+        self._keep(trimmed(self.part, bought))
+
+    def _keep(self, lean: tuple[Bought, ...]) -> None:
         rank = self._rank_of(lean)
         if rank < self._rank:
             self.best, self._rank = lean, rank
