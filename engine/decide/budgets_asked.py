@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 
 from engine.decide.fleet import Fleet
+from engine.decide.wrong_clocks import by_the_right_clock
 from engine.disruption.budget_rules import BudgetRules, Gone, PodsOn
 from engine.model.environment import Environment
 from engine.model.ledger import Disruption, Ledger
@@ -40,7 +41,8 @@ def _rules(policy: Policy, environment: Environment, snapshot: Snapshot, pods_on
 def gone_before(snapshot: Snapshot) -> Gone:
     """What the ledger knows to have gone. Where nothing was ever published, nothing can have gone that it does not
     know; where something was, and the ledger is new, counting begins now."""
-    return Gone(snapshot.ledger.disruptions, _counted_since(snapshot))
+    right = by_the_right_clock(snapshot)
+    return Gone(right.ledger.disruptions, _counted_since(right))
 
 
 def with_disruptions(ledger: Ledger, removals: Iterable[Removal], snapshot: Snapshot) -> Mapping[str, Disruption]:

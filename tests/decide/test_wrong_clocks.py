@@ -10,8 +10,10 @@ import pytest
 from attrs import evolve
 
 from engine.catalog.ledger import LONGEST_BACK_OFF
+from engine.decide.budgets_asked import gone_before
 from engine.decide.expected_labels import DOUBTED_FOR
 from engine.decide.wrong_clocks import not_ahead
+from engine.disruption.budget_rules import Gone
 from engine.model.canonical import to_plain
 from engine.model.interruption import Interruption, InterruptionKind
 from engine.model.ledger import (
@@ -32,7 +34,7 @@ from engine.model.policy import Disruption as WhenEmpty
 from engine.model.quantity import Resources
 from engine.model.reason import DisruptionReason
 from engine.policy.windows import LONGEST_OPENING
-from tests.builders import NOON, minutes, node_pool, pod
+from tests.builders import NOON, minutes, node_pool, pod, snapshot
 from tests.decide.draining_scene import CLAIM, Scene, forced, on_node
 from tests.decide.world import World, policy
 from tests.disruption.rule_world import rule, window
@@ -130,6 +132,12 @@ def test_what_went_then_frees_the_next_opening_of_a_window(ahead: timedelta) -> 
     pass_of(world)
     world.now = datetime(2026, 12, 2, 9, 0, tzinfo=UTC)
     passes_until(world, lambda: not world.running(), minutes(10))
+
+
+def test_who_explains_a_budget_counts_as_a_pass_does() -> None:
+    went = Disruption("gpu", DisruptionReason.EMPTY, NOON + DAY, NOON + DAY)
+    gone = gone_before(snapshot(ledger=Ledger(disruptions={"a": went}, counted_since=NOON + DAY)))
+    assert gone == Gone({"a": evolve(went, begun_at=NOON, acted_at=NOON)}, NOON)
 
 
 @pytest.mark.parametrize("ahead", AHEAD[1:])
