@@ -7,6 +7,7 @@ the pool as it was before.
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Iterator
 from datetime import timedelta
 from functools import lru_cache
@@ -117,6 +118,9 @@ class Loop:
     all that did not change is the very same value."""
 
     def __init__(self, there: World) -> None:
+        # As a runner does once it has read a whole cluster.
+        gc.collect()
+        gc.freeze()
         self._there = there
         self._changes = 0
 

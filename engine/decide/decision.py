@@ -23,8 +23,8 @@ from engine.decide.memory import next_ledger
 from engine.decide.nominations import binding_differences, next_planned, nominations
 from engine.decide.plan_hash import sealed
 from engine.decide.question import problem_of, see
+from engine.decide.remembered import drift_now
 from engine.decide.requirement_rules import RequirementRules
-from engine.disruption.drift import Drift
 from engine.model.catalog import Catalog
 from engine.model.claim import Claim
 from engine.model.document import DesiredDocument, Foundation, RemovalRecord, node_sets
@@ -48,7 +48,7 @@ def decide(snapshot: Snapshot, policy: Policy, catalog: Catalog, environment: En
     rules = RequirementRules(policy, catalog, environment, snapshot)
     ceilings = Ceilings(fleet, gone, owed, policy, environment)
     budgets = budget_rules(fleet, policy, environment, snapshot)
-    drift = Drift(policy, catalog, environment, snapshot)
+    drift = drift_now(policy, catalog, environment, snapshot)
     waiting, published = fleet.waiting_pods, snapshot.document
     # Those that lose their node now look for a place beside those that wait; nothing is told to them before they do.
     asked, told_of = (*waiting, *seen.displaced), {pod.key for pod in waiting}

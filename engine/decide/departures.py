@@ -102,10 +102,11 @@ def departures(
     causes = _causes(known, candidates, now)
     stand_ins = StandIns(fleet.sightings, removals, kept_for, asked if blocked is None else None)
     kept = (
-        evolve(
-            _kept(sighting, stand_ins.told(sighting.claim, _reason(kept_for, sighting.claim))),
-            pending=causes.get(sighting.claim.name, ()),
-            drained_by=draining.deadlines.get(sighting.claim.name),
+        _kept(
+            sighting,
+            stand_ins.told(sighting.claim, _reason(kept_for, sighting.claim)),
+            causes.get(sighting.claim.name, ()),
+            draining.deadlines.get(sighting.claim.name),
         )
         for sighting in fleet.sightings
         if sighting.claim.name not in going
@@ -202,7 +203,7 @@ def _reason(stays: Mapping[str, StayReason], claim: Claim) -> StayReason:
     return stays.get(claim.name) or PoolUnknown(node_pool=claim.node_pool)
 
 
-def _kept(sighting: Sighting, reason: StayReason) -> Kept:
+def _kept(sighting: Sighting, reason: StayReason, causes: tuple[Pending, ...], drained_by: datetime | None) -> Kept:
     claim = sighting.claim
     return Kept(
         claim=claim.name,
@@ -213,4 +214,6 @@ def _kept(sighting: Sighting, reason: StayReason) -> Kept:
         capacity_type=claim.inputs.capacity_type,
         usd_per_hour=claim.usd_per_hour,
         reason=reason,
+        pending=causes,
+        drained_by=drained_by,
     )

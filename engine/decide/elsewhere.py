@@ -94,7 +94,10 @@ class Elsewhere:
         def solved(trial: Trial, problem: Callable[[], Problem]) -> Solution:
             return answers(self._seen).to(("trial", *asked, trial), lambda: _answer(problem()))
 
-        up = nodes_that_are_up(self._seen, self._seen.brought)
+        @cache
+        def up() -> Set[str]:
+            return nodes_that_are_up(self._seen, self._seen.brought)
+
         return Replacing(question, self._before, solved, up, self._machines, idle)
 
     def _question(self, machines: Sequence[Machine]) -> Question:

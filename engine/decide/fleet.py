@@ -6,6 +6,7 @@ Absence proves nothing here: an instance or node that the snapshot lacks may be 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
 
 from attrs import frozen
 
@@ -56,7 +57,7 @@ class Sighting:
     guarded_by: PodKey | None = None
     is_karpenters: bool = False
 
-    @property
+    @cached_property
     def is_up(self) -> bool:
         """Whether the node can run pods at all: ready, untainted by start-up, its cpu and memory there.
 
@@ -130,8 +131,41 @@ def is_foreign(taint: Taint, claim: Claim) -> bool:
     return not known and not is_passing(taint, claim)
 
 
+@frozen(eq=False)
+class _Asked:
+    """All that a fleet follows from."""
+
+    snapshot: Snapshot
+
+    def is_like(self, other: _Asked) -> bool:
+        """What is large is taken for equal only where it is the very same: most passes see what the one before saw."""
+        mine, theirs = self.snapshot, other.snapshot
+        return (
+            mine.pods is theirs.pods
+            and mine.nodes is theirs.nodes
+            and mine.document is theirs.document
+            and mine.cloud.instances is theirs.cloud.instances
+            and mine.cloud.absent_claims == theirs.cloud.absent_claims
+            and mine.karpenter == theirs.karpenter
+            and mine.ledger.settled_version == theirs.ledger.settled_version
+            and mine.ledger.instance_ids == theirs.ledger.instance_ids
+        )
+
+
+# The last fleet of each environment.
+_LAST: dict[str, tuple[_Asked, Fleet]] = {}
+
+
 def match(snapshot: Snapshot) -> Fleet:
     """Put the claims, instances, nodes and pods of a snapshot together."""
+    asked = _Asked(snapshot)
+    known = _LAST.get(snapshot.environment)
+    if known is None or not known[0].is_like(asked):
+        known = _LAST[snapshot.environment] = (asked, _matched(snapshot))
+    return known[1]
+
+
+def _matched(snapshot: Snapshot) -> Fleet:
     instances = _instances_by_claim(snapshot.cloud.instances)
     karpenter = snapshot.karpenter if snapshot.karpenter.is_live else KarpenterFacts()
     owned_nodes, owned_instances = frozenset(karpenter.nodes), frozenset(karpenter.instance_ids)

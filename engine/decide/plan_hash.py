@@ -51,6 +51,8 @@ def _stays(kept: tuple[Kept, ...]) -> Iterator[str]:
     before that reason is another."""
     known: dict[StayReason, str] = {}
     for each in kept:
-        if each.reason not in known:
-            known[each.reason] = f"{each.reason.code} {canonical_json(each.reason).decode('utf-8', 'surrogatepass')}"
-        yield f"{each.claim} {each.node} {known[each.reason]}"
+        told = known.get(each.reason)
+        if told is None:
+            told = f"{each.reason.code} {canonical_json(each.reason).decode('utf-8', 'surrogatepass')}"
+            known[each.reason] = told
+        yield f"{each.claim} {each.node} {told}"

@@ -15,6 +15,9 @@ from typing import TypeVar, cast
 from attrs import evolve, field, frozen
 
 from engine.decide.question import Seen
+from engine.disruption.drift import Drift
+from engine.model.catalog import Catalog
+from engine.model.environment import Environment
 from engine.model.ledger import Ledger
 from engine.model.pod import Pod
 from engine.model.policy import Policy
@@ -75,6 +78,7 @@ class Answers:
 
 
 _LAST: dict[str, Answers] = {}
+_DRIFTS: dict[str, Drift] = {}
 
 
 def answers(seen: Seen) -> Answers:
@@ -85,6 +89,13 @@ def answers(seen: Seen) -> Answers:
     world = _World.of(seen)
     is_known = last is not None and last.world.is_like(world)
     found = _LAST[seen.environment.name] = Answers(world, last.now if last is not None and is_known else {})
+    return found
+
+
+def drift_now(policy: Policy, catalog: Catalog, environment: Environment, snapshot: Snapshot) -> Drift:
+    """What has drifted: claims are compared anew only where something has changed that their drift follows from."""
+    last = _DRIFTS.get(environment.name)
+    found = _DRIFTS[environment.name] = Drift.after(last, policy, catalog, environment, snapshot)
     return found
 
 

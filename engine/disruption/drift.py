@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from attrs import evolve
+from attrs import evolve, frozen
 
 from engine.disruption.change import Change
 from engine.model import labels as keys
@@ -33,10 +33,33 @@ _NO_POOLS_OWN = keys.WELL_KNOWN | {keys.NODE_CLASS, keys.HOSTNAME, keys.OS, *key
 _DIGITS = 8
 
 
+@frozen(eq=False)
+class _Known:
+    """What is known of a claim: ``template`` and ``changes``, held against that pool."""
+
+    claim: Claim
+    pool: NodePool
+    template: str
+    changes: tuple[Change, ...]
+
+
 class Drift:
     """Compares claims of one snapshot with its policy and catalog; what they share is worked out once."""
 
+    @classmethod
+    def after(
+        cls, last: Drift | None, policy: Policy, catalog: Catalog, environment: Environment, snapshot: Snapshot
+    ) -> Drift:
+        """One that knows what the last pass found, as far as nothing has changed that it follows from."""
+        made = cls(policy, catalog, environment, snapshot)
+        if last is not None and last._is_like(made):
+            made._before = last._found
+        return made
+
     def __init__(self, policy: Policy, catalog: Catalog, environment: Environment, snapshot: Snapshot) -> None:
+        self._policy, self._catalog = policy, catalog
+        self._before: Mapping[str, _Known] = {}
+        self._found: dict[str, _Known] = {}
         self._environment, self._cloud = environment, snapshot.cloud
         self._classes = {each.name: each for each in policy.node_classes}
         self._types = {each.name: each for each in catalog.instance_types}
@@ -45,14 +68,38 @@ class Drift:
         self._today: dict[tuple[str, str, str, tuple[Taint, ...]], tuple[LaunchTemplate, ...]] = {}
         self._reservations = {each.id: each for each in snapshot.cloud.reservations}
 
+    def _is_like(self, other: Drift) -> bool:
+        """A catalog is large, so only the very same one is taken for equal."""
+        mine, theirs = self._cloud, other._cloud
+        return (
+            self._catalog is other._catalog
+            and (self._policy, self._environment) == (other._policy, other._environment)
+            and self._published == other._published
+            and (mine.images, mine.subnets, mine.security_group_ids, mine.reservations)
+            == (theirs.images, theirs.subnets, theirs.security_group_ids, theirs.reservations)
+        )
+
     def template(self, claim: Claim, pool: NodePool) -> str:
         """The name of the launch template that its like would boot from today; empty where that is not known."""
+        return self._known(claim, pool).template
+
+    def changes(self, claim: Claim, pool: NodePool) -> tuple[Change, ...]:
+        """Every difference, what a person would look at first in front."""
+        return self._known(claim, pool).changes
+
+    def _known(self, claim: Claim, pool: NodePool) -> _Known:
+        known = self._found.get(claim.name) or self._before.get(claim.name)
+        if known is None or known.claim is not claim or known.pool is not pool:
+            known = _Known(claim, pool, self._template(claim, pool), self._changes(claim, pool))
+        self._found[claim.name] = known
+        return known
+
+    def _template(self, claim: Claim, pool: NodePool) -> str:
         node_class, kind = self._classes.get(pool.node_class), self._types.get(claim.inputs.instance_type)
         today = self._templates(claim, pool, node_class, kind) if node_class is not None and kind is not None else ()
         return today[0].name if today else ""
 
-    def changes(self, claim: Claim, pool: NodePool) -> tuple[Change, ...]:
-        """Every difference, what a person would look at first in front."""
+    def _changes(self, claim: Claim, pool: NodePool) -> tuple[Change, ...]:
         node_class, kind = self._classes.get(pool.node_class), self._types.get(claim.inputs.instance_type)
         found = [*self._of_pool(claim, pool, kind)]
         if node_class is None:

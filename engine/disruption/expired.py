@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from datetime import datetime, timedelta
+from functools import lru_cache
 
 from engine.disruption.candidate import Candidate
 from engine.disruption.holds import Blocked, kept_by
@@ -47,12 +48,18 @@ def expires_at(machine: Machine) -> datetime | None:
     after = machine.pool.expire_after
     if after is None:
         return None
-    content = hashlib.sha256(machine.name.encode()).digest()
-    earlier = min(after / _SHARE_EARLIER, _MOST_EARLIER) * int.from_bytes(content[:2]) / _STEPS
     created_at = machine.claim.created_at
     if machine.node is not None:
         # It is made by the API server's clock: its claim cannot be younger, unless the clock was wrong that dated it.
         created_at = min(created_at, machine.node.created_at)
+    return _comes_at(machine.name, created_at, after)
+
+
+@lru_cache(maxsize=2**14)
+def _comes_at(name: str, created_at: datetime, after: timedelta) -> datetime | None:
+    """Asked for each machine in every pass."""
+    content = hashlib.sha256(name.encode()).digest()
+    earlier = min(after / _SHARE_EARLIER, _MOST_EARLIER) * int.from_bytes(content[:2]) / _STEPS
     try:
         return created_at + after - earlier
     except OverflowError:

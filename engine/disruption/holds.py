@@ -54,7 +54,7 @@ def _hold(machine: Machine, blocked: Blocked) -> PodHolds | None:
     holding = [
         pod
         for pod in machine.pods
-        if not pod.deleting and (pod.owner is None or pod.key in blocked or not is_drained(pod))
+        if not pod.deleting and (pod.owner is None or (blocked and pod.key in blocked) or not is_drained(pod))
     ]
     if not holding:
         return None

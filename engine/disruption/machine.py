@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
+from functools import cached_property
 
 from attrs import evolve, field, frozen
 
@@ -79,7 +80,7 @@ class Machine:
     def name(self) -> str:
         return self.claim.name
 
-    @property
+    @cached_property
     def displaced(self) -> tuple[Pod, ...]:
         """Those of its pods that would need another place, as they would wait for it; those that are going do not."""
         staying = (pod for pod in self.pods if not pod.deleting)

@@ -63,7 +63,7 @@ class Replacing:
         question: Callable[[], Question],
         before: Solution,
         solve: Solve,
-        up: Set[str],
+        up: Callable[[], Set[str]],
         machines: Sequence[Machine],
         idle: frozenset[str] = frozenset(),
     ) -> None:
@@ -191,7 +191,7 @@ class Replacing:
             for pod in each.machine.displaced if not each.may_buy else ():
                 place = places.get(pod.key)
                 waits = each.reason is not DisruptionReason.EMPTY
-                if place is None or not (waits or place.node in self._up):
+                if place is None or not (waits or place.node in self._up()):
                     return NoPlace(str(pod.key), ())
         more = UsdPerHour(self._cost(trial).micros - self._cost(self.answer).micros)
         price = total(each.machine.claim.usd_per_hour + each.machine.pool.node_cost for each in batch)
@@ -231,7 +231,7 @@ class Replacing:
     def _relocation(self, candidate: Candidate) -> Relocation:
         wanted = {pod.key for pod in candidate.machine.displaced}
         places = tuple(sorted((each for each in self.answer.placements if each.pod in wanted), key=lambda one: one.pod))
-        awaits = {each.claim or "" for each in places if each.node not in self._up}
+        awaits = {each.claim or "" for each in places if each.node not in self._up()}
         buys = len(places) < len(wanted)
         if candidate.machine.name in self._short:
             coming = self._coming.get(candidate.machine.pool.name, [])

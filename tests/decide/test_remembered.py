@@ -12,9 +12,10 @@ from attrs import evolve
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from engine.decide import remembered
+from engine.decide import fleet, remembered
+from engine.decide.fleet import match
 from engine.decide.question import see
-from engine.decide.remembered import answers
+from engine.decide.remembered import answers, drift_now
 from engine.model import labels as keys
 from engine.model.ledger import FailedBringUps, Milestones, Unavailable
 from engine.model.pod import Pod
@@ -26,8 +27,10 @@ from engine.model.upkeep import Upkeep
 from engine.model.workload import Namespace, ObjectKey, PersistentVolumeClaim, PodDisruptionBudget, Workload
 from engine.policy.facts.values import pod_facts
 from tests.builders import NOON, minutes, node_pool, requirement
-from tests.decide.world import policy
+from tests.decide.world import IMAGES, policy
 from tests.disruption.going_world import GoingWorld, of, served
+
+MEMORIES: tuple[dict[str, Any], ...] = (remembered._LAST, remembered._DRIFTS, fleet._LAST)
 
 Change = Callable[[Snapshot], Snapshot]
 LATER = NOON + minutes(80)
@@ -184,6 +187,50 @@ def test_no_rule_reads_of_a_pod_what_is_no_matter_to_what_is_remembered() -> Non
     assert pod_facts(one, NOON) == pod_facts(other, NOON)
 
 
+@pytest.mark.parametrize(
+    "change",
+    [
+        with_pod(node_name=None),
+        with_node(provider_id="aws:///us-east-1a/i-other"),
+        with_cloud(instances=()),
+        with_cloud(absent_claims=("gpu-1",)),
+        with_ledger(instance_ids={}),
+        with_ledger(settled_version=0),
+        lambda snapshot: evolve(snapshot, document=None),
+        lambda snapshot: evolve(
+            snapshot, karpenter=KarpenterFacts(is_live=True, nodes=tuple(each.name for each in snapshot.nodes))
+        ),
+    ],
+)
+def test_what_a_fleet_follows_from_makes_it_be_put_together_anew(change: Change) -> None:
+    before = standing().snapshot()
+    kept = match(before)
+    assert match(at(minutes(1))(before)) is kept
+    assert match(change(before)) is not kept
+
+
+def test_claims_are_compared_anew_once_anything_changes_that_their_drift_follows_from() -> None:
+    one = standing()
+    [pool] = one.policy.node_pools
+    one.pods.clear()
+
+    def changes() -> list[tuple[str, ...]]:
+        found = drift_now(one.policy, one.catalog, one.environment, one.snapshot())
+        claims = one.document.claims if one.document is not None else ()
+        return [tuple(each.what for each in found.changes(claim, pool)) for claim in claims]
+
+    assert changes() == [(), ()]
+    one.new_image()
+    assert changes() == [("image",), ("image",)]
+    assert changes() == [("image",), ("image",)]
+    one.images = IMAGES
+    [node_class] = one.policy.node_classes
+    one.policy = evolve(one.policy, node_classes=(evolve(node_class, detailed_monitoring=True),))
+    assert changes() == [("detailed monitoring",), ("detailed monitoring",)]
+    pool = evolve(pool, labels={"stage": "two"})
+    assert changes() == [("label stage", "detailed monitoring"), ("label stage", "detailed monitoring")]
+
+
 @st.composite
 def pools(draw: st.DrawFn) -> NodePool:
     limits = draw(st.sampled_from([{}, {NODES: 3}]))
@@ -234,11 +281,12 @@ def test_a_plan_is_the_same_whatever_is_remembered(pool: NodePool, seed: int) ->
     one = GoingWorld(policy(pool), [a_pod(random, number) for number in range(4)])
     for number in range(8):
         plan = one.decide()
-        known = dict(remembered._LAST)
-        remembered._LAST.clear()
+        known = [dict(each) for each in MEMORIES]
+        for each in MEMORIES:
+            each.clear()
         assert one.decide() == plan
-        remembered._LAST.clear()
-        remembered._LAST.update(known)
+        for each, before in zip(MEMORIES, known, strict=True):
+            each.update(before)
         one.ledger = plan.ledger
         if random.random() < 0.6:
             one.apply(plan)
