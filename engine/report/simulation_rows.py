@@ -91,7 +91,15 @@ def _waiting(runs: Sequence[Run]) -> Iterator[Row]:
         yield _row("pods that came again", runs, lambda run: f"{len(run.waits.again):,}")
         yield _row("  95% of them within", runs, lambda run: _within(run.waits.again, 0.95))
     yield _row("still waiting at the end", runs, lambda run: f"{len(run.waits.still):,}")
-    yield from _by_name("  refused for: ", runs, [run.refusals for run in runs])
+    yield from _refusals(runs)
+
+
+def _refusals(runs: Sequence[Run]) -> Iterator[Row]:
+    """By reason; under one that rules of policy are, by rule."""
+    for code in sorted({code for run in runs for code in run.refusals}):
+        yield from _by_name("  refused for: ", runs, [{code: run.refusals.get(code, 0)} for run in runs])
+        of_rules = [{each.rule: each.pods for each in run.refusing_rules if each.code == code} for run in runs]
+        yield from _by_name("    by rule ", runs, of_rules)
 
 
 def _within(seconds: Sequence[float], share: float) -> str:

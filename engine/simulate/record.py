@@ -62,6 +62,15 @@ class LimitSeen:
 
 
 @frozen
+class RuleSeen:
+    """How many pods got nothing for a rule of policy; ``code`` is the refusal's."""
+
+    code: str
+    rule: str
+    pods: int
+
+
+@frozen
 class Waits:
     """Seconds from a pod's creation to its binding, in ascending order; ``still`` are of those that wait yet."""
 
@@ -77,7 +86,8 @@ class Run:
     ``launches`` are by instance type, ``refused`` by EC2's code, ``removals`` (machines released) and ``evictions`` by
     reason; ``lost_pods`` are pods that a machine took with it. ``usd`` is what all machines cost together.
     ``work_lost`` is what jobs had done when they were stopped. ``kept`` counts, at the end, the first reasons of the
-    machines that stay, and ``refusals`` those of pods that got nothing, each by the pool that came nearest.
+    machines that stay, and ``refusals`` those of pods that got nothing, each by the pool that came nearest;
+    ``refusing_rules`` say of the latter which rules of policy they were for.
     """
 
     name: str
@@ -101,6 +111,7 @@ class Run:
     limits: tuple[LimitSeen, ...] = ()
     kept: Mapping[str, int] = field(factory=dict)
     refusals: Mapping[str, int] = field(factory=dict)
+    refusing_rules: tuple[RuleSeen, ...] = ()
     violations: tuple[Violation, ...] = ()
 
     @property

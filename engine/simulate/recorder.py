@@ -9,10 +9,12 @@ from engine.model.money import UsdPerHour
 from engine.model.outcome import OutcomeStatus
 from engine.model.plan import LimitUse, Plan, RemovalPhase
 from engine.model.quantity import ACCELERATORS
-from engine.simulate.record import BudgetSeen, LimitSeen, Run, Sample, Violation, Waits
+from engine.model.refusal import CeilingReached, GuardrailBlocks, RuleForbids
+from engine.simulate.record import BudgetSeen, LimitSeen, RuleSeen, Run, Sample, Violation, Waits
 from engine.simulate.world import Done, World
 
 _SAMPLES = 600
+_BY_RULES = (RuleForbids, CeilingReached, GuardrailBlocks)
 
 
 class Recorder:
@@ -37,6 +39,7 @@ class Recorder:
         self._limits: dict[tuple[str, ...], LimitSeen] = {}
         self._kept: Counter[str] = Counter()
         self._refusals: Counter[str] = Counter()
+        self._refusing_rules: Counter[tuple[str, str]] = Counter()
 
     def note(self, plan: Plan, done: Done) -> None:
         """One pass, once it is applied."""
@@ -47,7 +50,9 @@ class Recorder:
         for use in plan.limits:
             self._note_limit(use)
         self._kept = Counter(kept.reason.code for kept in plan.kept)
-        self._refusals = Counter(each.refusals[0].refusal.code for each in plan.unplaced if each.refusals)
+        nearest = [each.refusals[0].refusal for each in plan.unplaced if each.refusals]
+        self._refusals = Counter(each.code for each in nearest)
+        self._refusing_rules = Counter((each.code, each.rule) for each in nearest if isinstance(each, _BY_RULES))
         if self._latest is None or self._world.now >= self._latest.at + self._apart:
             self._take_sample()
 
@@ -78,6 +83,7 @@ class Recorder:
             limits=tuple(self._limits[key] for key in sorted(self._limits)),
             kept=dict(sorted(self._kept.items())),
             refusals=dict(sorted(self._refusals.items())),
+            refusing_rules=tuple(RuleSeen(*of, pods) for of, pods in sorted(self._refusing_rules.items())),
             violations=violations,
         )
 

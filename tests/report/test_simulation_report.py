@@ -12,7 +12,7 @@ from rich.console import Console
 from engine.report.simulation_picture import simulation_svg
 from engine.report.simulation_report import render_simulation, simulation_json, simulation_markdown
 from engine.report.simulation_rows import percentile, sections
-from engine.simulate.record import BudgetSeen, LimitSeen, Run, Sample, Violation, Waits
+from engine.simulate.record import BudgetSeen, LimitSeen, RuleSeen, Run, Sample, Violation, Waits
 from tests.builders import NOON, usd
 
 SAMPLE = Sample(
@@ -48,6 +48,19 @@ THEN = evolve(NOW, name="then", usd=7.5, removals={"Empty": 3, "Underutilized": 
 
 def rows(*runs: Run) -> dict[str, tuple[str, ...]]:
     return {row.name.strip(): row.cells for section in sections(runs) for row in section.rows}
+
+
+def test_a_rule_that_refused_pods_is_named_under_the_reason_that_it_is_one_of() -> None:
+    refusing = (RuleSeen("rule-forbids", "spot-for-the-tolerant", 7), RuleSeen("rule-forbids", "gpu-memory", 1))
+    mine = evolve(NOW, refusals={"limit-reached": 1, "rule-forbids": 8}, refusing_rules=refusing)
+    page = simulation_markdown([mine, THEN])
+    start = page.index("| refused for: limit-reached")
+    assert page[start:].splitlines()[:4] == [
+        "| refused for: limit-reached | 1 | 1 |",
+        "| refused for: rule-forbids | 8 | 0 |",
+        "| by rule gpu-memory | 1 | 0 |",
+        "| by rule spot-for-the-tolerant | 7 | 0 |",
+    ]
 
 
 def test_each_number_stands_beside_the_other_run_s() -> None:

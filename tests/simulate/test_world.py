@@ -13,12 +13,13 @@ from engine.model.pod import PodPhase
 from engine.model.quantity import NVIDIA_GPU
 from engine.model.workload import ObjectKey, PodDisruptionBudget
 from engine.simulate.conditions import FaultKind, PlannedFault, Shortage
-from engine.simulate.record import Run
+from engine.simulate.record import RuleSeen, Run
 from engine.simulate.simulation import PolicyChange, Simulation
 from engine.simulate.tasks import Stay
 from engine.simulate.witness import Witness
 from engine.simulate.world import World
 from tests.builders import NOON, minutes
+from tests.decide.rule_values import require
 from tests.simulate.worlds import CATALOG, ENVIRONMENT, decided, gpu_pool, hours, key, policy, simulation, task, world
 
 
@@ -73,6 +74,13 @@ def test_a_shortage_refuses_and_is_planned_around() -> None:
     # Once in each zone.
     assert dict(run.refused) == {"InsufficientInstanceCapacity": 3}
     assert dict(run.launches) == {"g5.2xlarge": 1}
+
+
+def test_a_rule_that_refuses_pods_is_counted_by_its_name() -> None:
+    rules = (require("instanceType.capacityType == 'spot'", "spot-alone"),)
+    run = played(world(task("one"), task("two")), 0.1, policies=evolve(policy(), rules=rules, digest="one-rule"))
+    assert dict(run.refusals) == {"rule-forbids": 2}
+    assert run.refusing_rules == (RuleSeen("rule-forbids", "spot-alone", 2),)
 
 
 def test_a_quota_of_vcpus_counts_what_runs() -> None:
