@@ -122,7 +122,7 @@ class KarpenterDay:
         # What is to take a node's place stands empty until that node's pods come.
         plan = evolve(plan, removals=tuple(each for each in plan.removals if each.record.claim not in wanted))
         standing = self._standing(snapshot)
-        marks = self._finished(snapshot, standing)
+        marks = self._finished(plan, standing)
         going = {each.record.claim for each in plan.removals}
         # Those whose pods are stopped now are looked at again once these have found a place.
         staying = {name: each for name, each in standing.items() if name not in going}
@@ -205,10 +205,10 @@ class KarpenterDay:
             found[claim.name] = Candidate(claim, node.name, on.get(node.name, []))
         return found
 
-    def _finished(self, snapshot: Snapshot, standing: Mapping[str, Candidate]) -> list[Candidate]:
+    def _finished(self, plan: Plan, standing: Mapping[str, Candidate]) -> list[Candidate]:
         """The candidates of commands whose replacement is up."""
         marks: list[Candidate] = []
-        claims = {claim.name for claim in snapshot.document.claims} if snapshot.document is not None else set()
+        claims = {claim.name for claim in plan.document.claims}
         for command in tuple(self._commands):
             gone = command.replacement and command.replacement not in claims
             if command.replacement in standing or gone:
