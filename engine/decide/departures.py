@@ -23,7 +23,7 @@ from engine.disruption.candidates import choose, nobody_moves
 from engine.disruption.counted import Counted, Counts
 from engine.disruption.involuntary import Cause
 from engine.disruption.machine import Machine
-from engine.disruption.pending import pending
+from engine.disruption.pending import pending, pressing
 from engine.disruption.reasons import reasons
 from engine.disruption.replacing import Replacing
 from engine.model.claim import Claim
@@ -214,6 +214,6 @@ def _kept(sighting: Sighting, reason: StayReason, causes: tuple[Pending, ...], d
         capacity_type=claim.inputs.capacity_type,
         usd_per_hour=claim.usd_per_hour,
         reason=reason,
-        pending=causes,
+        pending=pressing(causes, reason),
         drained_by=drained_by,
     )

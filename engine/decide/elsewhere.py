@@ -173,7 +173,7 @@ def awaiting(kept: Iterable[Kept], new: Iterable[Launch]) -> tuple[Kept, ...]:
 
 def with_savings(removals: Iterable[Removal], document: DesiredDocument | None) -> tuple[Removal, ...]:
     """Each removal by choice with its saving: its price less that of what was launched to take its place, shared among
-    all that it replaces."""
+    all that it replaces. What goes first has none yet: what takes its place is not chosen before it is gone."""
     shares: dict[str, int] = {}
     for claim in document.claims if document is not None else ():
         for name in claim.replaces:
@@ -181,7 +181,7 @@ def with_savings(removals: Iterable[Removal], document: DesiredDocument | None) 
 
     def told(each: Removal) -> Removal:
         record = each.record
-        if record.reason not in VOLUNTARY_REASONS:
+        if record.reason not in VOLUNTARY_REASONS or each.delete_first is not None:
             return each
         return evolve(each, saving=UsdPerHour(record.usd_per_hour.micros - shares.get(record.claim, 0)))
 

@@ -12,7 +12,7 @@ from engine.model.plan import RemovalPhase
 from engine.model.reason import DisruptionReason
 
 # What a pool must do, as against what only saves: another takes its place, in base capacity too.
-_HAS_TO_GO = frozenset({DisruptionReason.DRIFTED, DisruptionReason.EXPIRED})
+HAS_TO_GO = frozenset({DisruptionReason.DRIFTED, DisruptionReason.EXPIRED})
 
 _RANKS = {DisruptionReason.DRIFTED: 1, DisruptionReason.EXPIRED: 1, DisruptionReason.UNDERUTILIZED: 2}
 
@@ -37,7 +37,7 @@ class Candidate:
 
     @property
     def has_to_go(self) -> bool:
-        return self.reason in _HAS_TO_GO
+        return self.reason in HAS_TO_GO
 
     @property
     def why(self) -> str:

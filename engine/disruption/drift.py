@@ -164,7 +164,7 @@ class Drift:
             "metadata options": _both(before.metadata_options, after.metadata_options),
             "role": (before.role or "", after.role or ""),
             "instance profile": (before.instance_profile or "", after.instance_profile or ""),
-            "detailed monitoring": (str(before.detailed_monitoring), str(after.detailed_monitoring)),
+            "detailed monitoring": (_switch(before.detailed_monitoring), _switch(after.detailed_monitoring)),
         }
         if before.block_devices != after.block_devices and texts["volumes"][0] == texts["volumes"][1]:
             texts["volumes"] = _both(before.block_devices, after.block_devices)
@@ -177,9 +177,8 @@ class Drift:
     def _of_network(self, claim: Claim, node_class: NodeClass) -> Iterator[Change]:
         inputs = claim.inputs
         if inputs.associate_public_ip_address != node_class.associate_public_ip_address:
-            yield Change(
-                "public address", str(inputs.associate_public_ip_address), str(node_class.associate_public_ip_address)
-            )
+            before, after = inputs.associate_public_ip_address, node_class.associate_public_ip_address
+            yield Change("public address", _switch(before), _switch(after))
         if self._environment.network.mode is NetworkMode.OWNED:
             return
         subnets = {each.id for each in self._cloud.subnets.get(node_class.name, ()) if each.zone == inputs.zone}
@@ -204,6 +203,11 @@ def _held_and_not(environment: Environment) -> tuple[Environment, Environment]:
     """Today's first."""
     held = environment.holds_new_nodes
     return environment, evolve(environment, run=evolve(environment.run, hold_new_nodes=not held))
+
+
+def _switch(is_on: bool | None) -> str:
+    """As a policy file has it; None: it says nothing."""
+    return "" if is_on is None else "true" if is_on else "false"
 
 
 def _taints(taints: Iterable[Taint]) -> str:

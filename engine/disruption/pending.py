@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from datetime import datetime
 
-from engine.disruption.candidate import Candidate
+from engine.disruption.candidate import HAS_TO_GO, Candidate
 from engine.disruption.drifted import drift_of
 from engine.disruption.expired import expiry_of
 from engine.disruption.machine import Machine
@@ -13,6 +13,8 @@ from engine.disruption.requested import request_of
 from engine.model.pending import Pending
 from engine.model.reason import VOLUNTARY_REASONS
 from engine.model.refusal import KarpenterOwnsPool
+from engine.model.replacement import StandsIn
+from engine.model.stay import InUse, StayReason
 
 
 def pending(machine: Machine, candidates: Iterable[Candidate], now: datetime) -> tuple[Pending, ...]:
@@ -21,6 +23,13 @@ def pending(machine: Machine, candidates: Iterable[Candidate], now: datetime) ->
     if isinstance(machine.held, KarpenterOwnsPool):
         return ()
     return tuple(dict.fromkeys(_causes(machine, candidates, now)))
+
+
+def pressing(causes: tuple[Pending, ...], reason: StayReason) -> tuple[Pending, ...]:
+    """Of a machine that is needed, only what it has to go for: nothing is saved without it."""
+    if not isinstance(reason, StandsIn | InUse):
+        return causes
+    return tuple(each for each in causes if each.reason in HAS_TO_GO)
 
 
 def _causes(machine: Machine, candidates: Iterable[Candidate], now: datetime) -> Iterator[Pending]:

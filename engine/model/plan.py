@@ -97,8 +97,8 @@ class Placement:
 @frozen
 class Removal:
     """``pods`` are asked to leave by this plan, and ``places`` are where those of the machine would go. ``saving`` is
-    the machine's price less that of what takes its place, None where it goes by nobody's choice. ``delete_first``: no
-    place is made ready before. ``drained_by``: as of a machine that is kept."""
+    the machine's price less that of what takes its place, None where it goes by nobody's choice, or first.
+    ``delete_first``: no place is made ready before. ``drained_by``: as of a machine that is kept."""
 
     record: RemovalRecord
     phase: RemovalPhase

@@ -64,7 +64,7 @@ def _node(node: NodeExplanation) -> Iterator[RenderableType]:
     )
     yield Text(node.outcome, style="bold")
     if node.pending:
-        yield Text("It is to go all the same, once nothing keeps it:")
+        yield Text("What it is to go for, once nothing keeps it:")
         yield from (indented(Text(pending_sentence(each, node.at))) for each in node.pending)
     if node.grace:
         yield Text(node.grace)

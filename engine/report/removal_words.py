@@ -57,10 +57,10 @@ def delete_first_words(removal: Removal, now: datetime) -> str:
         return ""
     refusals = removal.delete_first.refusals
     if not refusals:
-        return "goes before another takes its place: the pool's surge is 0"
+        return "goes before another takes its place: the pool's surge is 0; its pods wait for that"
     first = refusals[0]
     why = f"{first.node_pool or 'no pool'}: {refusal_words(first.refusal, now)}"
-    return f"goes before another takes its place, for which there is no room: {why}"
+    return f"goes before another takes its place, for which there is no room: {why}; its pods wait for that"
 
 
 def pods_words(removal: Removal, targets: Targets, *, every: bool = False) -> list[str]:

@@ -52,6 +52,15 @@ def test_once_the_pods_are_on_it_it_is_a_node_like_any() -> None:
     assert isinstance(kept.reason, NotQuiet), "its pod came to it"
 
 
+def test_while_it_is_needed_it_is_to_go_for_nothing_that_a_node_without_pods_goes_for() -> None:
+    at_once = evolve(steady().disruption, consolidate_after=minutes(0), budgets=(Budget(nodes=1),))
+    one = of(served("llm"), pool=steady(disruption=at_once)).started()
+    one.new_image()
+    [launch] = one.turn().launches
+    kept = of_claim(one.decide(), launch.claim.name)
+    assert (type(kept.reason), kept.pending) == (StandsIn, ())
+
+
 def test_it_says_so_while_the_other_drains() -> None:
     one = of(served("llm"), stays=lambda pod: True).started()
     one.new_image()

@@ -98,6 +98,7 @@ def test_where_the_limit_is_the_replicas_it_goes_first_and_says_why() -> None:
     assert delete_first_words(mark, one.now).startswith(
         "goes before another takes its place, for which there is no room: fixed: limit nodes 2 reached"
     )
+    assert mark.saving is None, "what takes its place is not known yet"
     one.rest()
     assert len(one.running()) == 2
     assert not [each for each in one.decide().kept if each.pending]

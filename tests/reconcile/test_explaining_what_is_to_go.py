@@ -49,7 +49,7 @@ def test_what_holds_it_is_first_then_what_it_is_to_go_for_then_what_the_grace_pe
 
     lines = printed(render_explanation(explained(one)), 200).splitlines()[1:6]
     assert lines[0] == "It stays: the node must not be disrupted."
-    assert lines[1] == "It is to go all the same, once nothing keeps it:"
+    assert lines[1] == "What it is to go for, once nothing keeps it:"
     assert lines[2].startswith("  Drifted for 30m: image ami-")
     assert lines[3] == "Once it is marked, its pods are gone within terminationGracePeriod 1h, whatever holds them."
     assert lines[4] == "The annotation would have to go."
@@ -76,7 +76,7 @@ def test_a_node_that_is_to_go_for_nothing_says_nothing_of_the_grace_period() -> 
     one.started()
     found = explained(one)
     assert (found.pending, found.grace, found.drained_by) == ((), "", None)
-    assert "to go all the same" not in printed(render_explanation(found), 200)
+    assert "is to go for" not in printed(render_explanation(found), 200)
 
 
 def test_without_a_grace_period_a_budget_holds_what_drifted_for_as_long_as_it_says() -> None:

@@ -86,7 +86,7 @@ def test_one_that_goes_first_says_why() -> None:
         "goes before another takes its place, for which there is no room: gpu-elastic: limit nodes 2"
     )
     asked = delete_first_words(draining(delete_first=DeleteFirst()), NOON)
-    assert asked == "goes before another takes its place: the pool's surge is 0"
+    assert asked == "goes before another takes its place: the pool's surge is 0; its pods wait for that"
     assert delete_first_words(draining(), NOON) == ""
 
 
@@ -133,5 +133,5 @@ def test_programs_get_the_same() -> None:
     [removal] = json.loads(plan_json(first))["removals"]
     assert removal["delete_first"] == {
         "refusals": [],
-        "words": "goes before another takes its place: the pool's surge is 0",
+        "words": "goes before another takes its place: the pool's surge is 0; its pods wait for that",
     }
