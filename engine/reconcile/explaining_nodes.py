@@ -11,6 +11,7 @@ from engine.decide.fleet import Sighting
 from engine.decide.machines import machines
 from engine.disruption.budget_rules import RuleOnPool
 from engine.disruption.budgets import PoolStanding
+from engine.disruption.expired import expires_at
 from engine.disruption.machine import Machine
 from engine.disruption.said import BudgetState
 from engine.model.claim import Claim
@@ -76,6 +77,7 @@ def explain_node(asked: Asked, name: str) -> NodeExplanation:
         if has_pool
         else ()
     )
+    machine = _machine(asked, claim)
     return NodeExplanation(
         node=node,
         claim=claim.name,
@@ -89,7 +91,8 @@ def explain_node(asked: Asked, name: str) -> NodeExplanation:
         pending=kept.pending if kept is not None else (),
         grace=_grace(said, asked.policy.node_pool(claim.node_pool)) if said is not None else "",
         drained_by=said.drained_by if said is not None else None,
-        rules=tuple(_rules(asked, claim)),
+        expires_at=expires_at(machine) if machine is not None else None,
+        rules=tuple(_rules(asked, machine)) if machine is not None else (),
         budgets=budgets,
     )
 
@@ -217,16 +220,20 @@ def _to_change_elsewhere(reason: StayReason) -> str:
             return "What keeps it would have to be mended first."
 
 
-def _rules(asked: Asked, claim: Claim) -> Iterator[RuleSaid]:
+def _machine(asked: Asked, claim: Claim) -> Machine | None:
+    """As disruption sees it; None where it is lost, or its pool is unknown."""
+    seen = asked.seen
+    known = machines(seen.brought, seen.gone, asked.plan.placements, asked.policy, seen.snapshot)
+    return next((each for each in known if each.claim.name == claim.name), None)
+
+
+def _rules(asked: Asked, machine: Machine) -> Iterator[RuleSaid]:
     """Every disruption budget that is about the machine's pool, for each reason that it is about."""
-    seen, snapshot = asked.seen, asked.seen.snapshot
-    rules = budget_rules(seen.fleet, asked.policy, asked.environment, snapshot)
-    known = machines(seen.brought, seen.gone, asked.plan.placements, asked.policy, snapshot)
-    machine = next((each for each in known if each.claim.name == claim.name), None)
-    if rules is None or machine is None:
+    rules = budget_rules(asked.seen.fleet, asked.policy, asked.environment, asked.seen.snapshot)
+    if rules is None:
         return
     standings = standings_of(asked.snapshot, asked.policy)
-    standing = standings.get(claim.node_pool, PoolStanding(machine.pool, 0, 0, 0))
+    standing = standings.get(machine.pool.name, PoolStanding(machine.pool, 0, 0, 0))
     for rule in rules.on(standing):
         yield from _of_rule(rule, machine)
 

@@ -30,6 +30,7 @@ from engine.model.stay import (
     RuleKeeps,
     SeveralNodes,
 )
+from engine.report.pending_words import pending_names
 from engine.report.removal_words import budget_words, saving_words
 from engine.report.stay_words import stay_words
 from engine.report.words import counted, quota_words, refusal_words
@@ -209,7 +210,7 @@ class _Told:
                 | OutsideWindow()
                 | DetachesVolumes()
             ):
-                words = stay_words(kept.reason, self.plan.decided_at)
+                words = "; ".join(filter(None, (stay_words(kept.reason, self.plan.decided_at), pending_names(kept))))
                 yield from self._on_node(node, EventReason.DISRUPTION_BLOCKED, words)
 
     def _lacking(self, claim: str, node_name: str) -> str:

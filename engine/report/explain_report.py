@@ -70,7 +70,7 @@ class NodeExplanation:
 
     ``pending`` is what a machine that stays is to go for all the same, once nothing keeps it. ``grace`` says what its
     pool's terminationGracePeriod means for it, empty where there is none, or nothing to go for. ``drained_by``: by then
-    what is left on it is deleted, since it is marked.
+    what is left on it is deleted, since it is marked. ``expires_at`` is when its time comes, or came; None is never.
     """
 
     node: str
@@ -85,6 +85,7 @@ class NodeExplanation:
     pending: tuple[Pending, ...] = ()
     grace: str = ""
     drained_by: datetime | None = None
+    expires_at: datetime | None = None
     rules: tuple[RuleSaid, ...] = ()
     budgets: tuple[BudgetExplanation, ...] = ()
 

@@ -8,6 +8,7 @@ from attrs import evolve
 from rich.console import RenderableType
 from rich.text import Text
 
+from engine.model.duration import format_duration
 from engine.model.rule import Enforcement
 from engine.report.budget_report import render_budgets
 from engine.report.explain_report import (
@@ -66,6 +67,9 @@ def _node(node: NodeExplanation) -> Iterator[RenderableType]:
     if node.pending:
         yield Text("What it is to go for, once nothing keeps it:")
         yield from (indented(Text(pending_sentence(each, node.at))) for each in node.pending)
+    if node.expires_at is not None and node.expires_at > node.at:
+        due = f"in {format_duration(node.expires_at - node.at)}, at {node.expires_at:%Y-%m-%d %H:%M} UTC"
+        yield Text(f"Its time to expire comes {due}.", style="dim")
     if node.grace:
         yield Text(node.grace)
     if node.to_change:

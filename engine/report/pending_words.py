@@ -43,6 +43,12 @@ def pending_sentence(each: Pending, now: datetime) -> str:
     return f"{each.reason.value}{age}: {each.why}"
 
 
+def pending_names(kept: Kept) -> str:
+    """``to go for Drifted, Expired``, without what changes from pass to pass; empty where it is for nothing."""
+    names = dict.fromkeys(each.reason.value for each in untold(kept))
+    return f"to go for {', '.join(names)}" if names else ""
+
+
 def pending_counts(group: Iterable[Kept]) -> str:
     """Of machines told together: ``to go for Drifted (3), Expired (1)``; empty where none is to go."""
     counts = Counter(reason for kept in group for reason in {each.reason.value for each in untold(kept)})

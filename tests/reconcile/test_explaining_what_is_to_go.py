@@ -13,7 +13,7 @@ from engine.reconcile.explaining import Asked
 from engine.reconcile.explaining_nodes import explain_node
 from engine.report.explain_report import NodeExplanation
 from engine.report.explain_report_text import render_explanation
-from tests.builders import minutes
+from tests.builders import NOON, minutes
 from tests.decide.world import policy
 from tests.disruption.going_world import GoingWorld, served, steady
 from tests.report.golden_text import printed
@@ -86,3 +86,23 @@ def test_without_a_grace_period_a_budget_holds_what_drifted_for_as_long_as_it_sa
     assert found.outcome == "It stays: PodDisruptionBudget default/kept does not let pod default/llm go now."
     assert [each.reason for each in found.pending] == [DisruptionReason.DRIFTED]
     assert found.grace == ""
+
+
+def test_when_a_nodes_time_comes_is_told_until_it_has_come() -> None:
+    one = world(steady(expire_after=timedelta(hours=50)))
+    one.started()
+    found = explained(one)
+    assert found.expires_at is not None
+    assert timedelta(hours=45) <= found.expires_at - NOON <= timedelta(hours=50), "up to a tenth earlier"
+    assert "Its time to expire comes in 1d" in printed(render_explanation(found), 200)
+
+    one.now = found.expires_at
+    then = explained(one)
+    assert [each.reason for each in then.pending] == [DisruptionReason.EXPIRED]
+    assert "time to expire" not in printed(render_explanation(then), 200)
+
+
+def test_a_node_that_never_expires_says_nothing_of_it() -> None:
+    one = world(steady())
+    one.started()
+    assert explained(one).expires_at is None

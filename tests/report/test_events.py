@@ -12,9 +12,11 @@ from engine.model.eviction import Eviction, EvictionStatus, RefusedEviction
 from engine.model.ledger import Ledger, Milestones
 from engine.model.node import Instance, InstanceState
 from engine.model.object_event import EventReason, EventType, ObjectEvent
+from engine.model.pending import Pending
 from engine.model.plan import BindingDifference, Kept, Nomination, Plan, Unplaced
 from engine.model.pod import PodKey
 from engine.model.quantity import Resources
+from engine.model.reason import DisruptionReason
 from engine.model.refusal import BringUpsFailed, OfferingsUnavailable, PoolPaused, PoolRefusal
 from engine.model.snapshot import CloudFacts, Snapshot
 from engine.model.stay import Degraded, Milestone, NotInitialized, Overdue, StayReason
@@ -127,8 +129,10 @@ def test_nodes_that_leave_say_why_by_which_budget_and_what_it_saves() -> None:
     assert events["late-0001", "Evicted"] == "asked to leave node ip-10-0-0-7: Empty, gpu-elastic: consolidateAfter 5m"
 
 
-def kept_as(reason: StayReason, seen: Snapshot | None = None) -> dict[tuple[str, str], str]:
+def kept_as(reason: StayReason, seen: Snapshot | None = None, *pending: Pending) -> dict[tuple[str, str], str]:
     kept = Kept("gpu-00001", "node-1", "gpu", "g5.12xlarge", "us-east-1a", "on-demand", builders.usd(1), reason)
+        "gpu-00001", "node-1", "gpu", "g5.12xlarge", "us-east-1a", "on-demand", builders.usd(1), reason, pending
+    )
     plan = evolve(scenes.empty_plan(), kept=(kept,))
     return told(plan, seen)
 
@@ -140,6 +144,14 @@ def test_nodes_that_could_go_and_stay_say_what_holds_them() -> None:
     assert blocked == {"node-gpu-elastic-00031"}
     assert events["node-gpu-elastic-00031", "DisruptionBlocked"] == ("could go, but budget 10% is used up (2 of 2)")
     assert kept_as(PoolPaused("freeze")) == {("node-1", "DisruptionBlocked"): "the pool is paused: freeze"}
+
+
+def test_nodes_that_are_to_go_all_the_same_say_what_for() -> None:
+    drift = Pending(DisruptionReason.DRIFTED, "image a -> b", scenes.NOON)
+    age = Pending(DisruptionReason.EXPIRED, "expireAfter 720h", scenes.NOON)
+    assert kept_as(PoolPaused("freeze"), None, drift, age) == {
+        ("node-1", "DisruptionBlocked"): "the pool is paused: freeze; to go for Drifted, Expired"
+    }
 
 
 def test_a_node_that_is_not_up_says_what_it_lacks() -> None:
