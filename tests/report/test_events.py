@@ -131,9 +131,7 @@ def test_nodes_that_leave_say_why_by_which_budget_and_what_it_saves() -> None:
 
 def kept_as(reason: StayReason, seen: Snapshot | None = None, *pending: Pending) -> dict[tuple[str, str], str]:
     kept = Kept("gpu-00001", "node-1", "gpu", "g5.12xlarge", "us-east-1a", "on-demand", builders.usd(1), reason)
-        "gpu-00001", "node-1", "gpu", "g5.12xlarge", "us-east-1a", "on-demand", builders.usd(1), reason, pending
-    )
-    plan = evolve(scenes.empty_plan(), kept=(kept,))
+    plan = evolve(scenes.empty_plan(), kept=(evolve(kept, pending=pending),))
     return told(plan, seen)
 
 
