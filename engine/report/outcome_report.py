@@ -95,6 +95,7 @@ def _foundation_words(foundation: Foundation) -> str:
     parts = [
         *([counted(templates, "launch template")] if templates else []),
         *([counted(roles, "role")] if roles else []),
+        *([f"the queue {foundation.interruption_queue}"] if foundation.interruption_queue else []),
         *(["the stack's network"] if foundation.network_mode is NetworkMode.OWNED else []),
     ]
     return " and ".join(part for part in (", ".join(parts[:-1]), *parts[-1:]) if part)

@@ -118,7 +118,7 @@ def _ending(plan: Plan) -> Iterator[Text]:
         fit = "fits" if len(plan.placements) == 1 else "fit"
         yield Text(f"{counted(len(plan.placements), 'waiting pod')} {fit} on what is there or coming.")
     if plan.foundation_changes:
-        yield Text("The foundation changes: network, roles or launch templates.")
+        yield Text("The foundation changes: network, roles, queue or launch templates.")
     if plan.repriced:
         yield Text(f"Reservations have ended; on-demand, and billed as such, from now on: {', '.join(plan.repriced)}.")
     if plan.packing is not None:

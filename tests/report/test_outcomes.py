@@ -69,19 +69,21 @@ def test_faults_of_many_kinds_are_cut_short_with_a_count() -> None:
 
 
 @pytest.mark.parametrize(
-    ("mode", "roles", "words"),
+    ("mode", "roles", "queue", "words"),
     [
-        (NetworkMode.OWNED, (), "The foundation goes too: the stack's network."),
-        (NetworkMode.OWNED, ("a", "b"), "The foundation goes too: 2 roles and the stack's network."),
-        (NetworkMode.EXISTING, ("a",), "The foundation goes too: 1 role."),
-        (NetworkMode.EXISTING, (), ""),
+        (NetworkMode.OWNED, (), "", "The foundation goes too: the stack's network."),
+        (NetworkMode.OWNED, ("a", "b"), "", "The foundation goes too: 2 roles and the stack's network."),
+        (NetworkMode.EXISTING, ("a",), "", "The foundation goes too: 1 role."),
+        (NetworkMode.EXISTING, ("a",), "told", "The foundation goes too: 1 role and the queue told."),
+        (NetworkMode.EXISTING, (), "", ""),
     ],
 )
 def test_a_destruction_names_what_the_stack_owns_and_nothing_else(
-    mode: NetworkMode, roles: tuple[str, ...], words: str
+    mode: NetworkMode, roles: tuple[str, ...], queue: str, words: str
 ) -> None:
     document = builders.document(builders.claim())
-    document = evolve(document, foundation=evolve(document.foundation, network_mode=mode, roles=roles))
+    foundation = evolve(document.foundation, network_mode=mode, roles=roles, interruption_queue=queue)
+    document = evolve(document, foundation=foundation)
 
     text = printed(render_destruction("sandbox", document, ()))
 
