@@ -1,12 +1,15 @@
-"""Which nodes count against disruption budgets, and why. Values."""
+"""Which nodes count against disruption budgets, and why."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Set
 from enum import Enum
 
 from attrs import frozen
 
+from engine.model.plan import Plan, RemovalPhase
 from engine.model.reason import DisruptionReason
+from engine.model.replacement import AwaitsReplacement
 
 
 class Counts(str, Enum):
@@ -36,3 +39,20 @@ class Counted:
     counts: Counts
     reason: DisruptionReason | None = None
     awaits: tuple[str, ...] = ()
+
+
+def going_by(plan: Plan, out: Set[str]) -> Mapping[str, tuple[Counted, ...]]:
+    """Who serves still and goes by the plan, by pool, in claim order. ``out`` are the claims that count already."""
+    found: dict[str, list[Counted]] = {}
+    for removal in plan.removals:
+        record = removal.record
+        if removal.phase is RemovalPhase.MARK and record.claim not in out:
+            counted = Counted(record.claim, record.node, Counts.MARKED_NEXT, record.reason)
+            found.setdefault(record.node_pool, []).append(counted)
+    for kept in plan.kept:
+        if isinstance(kept.reason, AwaitsReplacement) and kept.claim not in out:
+            told = {f"{each.reason.value}: {each.why}": each.reason for each in kept.pending}
+            goes_for = told.get(kept.reason.why)
+            counted = Counted(kept.claim, kept.node, Counts.AWAITS, goes_for, kept.reason.claims)
+            found.setdefault(kept.node_pool, []).append(counted)
+    return {pool: tuple(sorted(found[pool], key=lambda each: each.claim)) for pool in sorted(found)}

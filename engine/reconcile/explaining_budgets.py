@@ -9,14 +9,13 @@ from engine.decide.budgets_asked import gone_before
 from engine.decide.departures import standings_of
 from engine.disruption.budget_rules import BudgetRules, Gone
 from engine.disruption.budgets import PoolStanding
-from engine.disruption.counted import Counted, Counts
+from engine.disruption.counted import Counted, going_by
 from engine.disruption.explained import BudgetExplanation, explained
 from engine.model.environment import Environment
 from engine.model.fault import Fault
-from engine.model.plan import Plan, RemovalPhase
+from engine.model.plan import Plan
 from engine.model.policy import NodePool, Policy
 from engine.model.reason import VOLUNTARY_REASONS, DisruptionReason
-from engine.model.replacement import AwaitsReplacement
 from engine.model.rule import RuleKind
 from engine.model.snapshot import Snapshot
 from engine.policy.facts.values import cluster_facts
@@ -39,27 +38,10 @@ def explain_budget(
     Fault where there is no pool and no disruption budget of that name.
     """
     standings = standings_of(snapshot, policy)
-    going = going_by(plan, standings) if plan is not None else {}
+    out = {each.claim for standing in standings.values() for each in standing.counted}
+    going = going_by(plan, out) if plan is not None else {}
     gone = gone_before(snapshot)
     return _explained(policy, environment, name, reason, snapshot.taken_at, snapshot, gone, standings, going)
-
-
-def going_by(plan: Plan, standings: Mapping[str, PoolStanding]) -> Mapping[str, tuple[Counted, ...]]:
-    """Who serves still and goes by the plan, by pool, in claim order."""
-    out = {each.claim for standing in standings.values() for each in standing.counted}
-    found: dict[str, list[Counted]] = {}
-    for removal in plan.removals:
-        record = removal.record
-        if removal.phase is RemovalPhase.MARK and record.claim not in out:
-            counted = Counted(record.claim, record.node, Counts.MARKED_NEXT, record.reason)
-            found.setdefault(record.node_pool, []).append(counted)
-    for kept in plan.kept:
-        if isinstance(kept.reason, AwaitsReplacement) and kept.claim not in out:
-            told = {f"{each.reason.value}: {each.why}": each.reason for each in kept.pending}
-            goes_for = told.get(kept.reason.why)
-            counted = Counted(kept.claim, kept.node, Counts.AWAITS, goes_for, kept.reason.claims)
-            found.setdefault(kept.node_pool, []).append(counted)
-    return {pool: tuple(sorted(found[pool], key=lambda each: each.claim)) for pool in sorted(found)}
 
 
 def explain_supposed_budget(

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from datetime import datetime
 
 from engine.disruption.budget_rules import BudgetRules
 from engine.disruption.budgets import PoolStanding, said_by_pool
+from engine.disruption.counted import going_by
 from engine.disruption.said import bounds, tightest
 from engine.model.document import RemovalRecord
 from engine.model.packing_bound import PackingBound
@@ -51,7 +51,7 @@ def gauges_of(
         table.PLANNED_COST: _planned_cost(plan.packing),
         table.LIMIT: {(use.node_pool, use.resource): _natural(use.resource, use.limit) for use in own_limits},
         table.USAGE: {(use.node_pool, use.resource): _natural(use.resource, use.used) for use in own_limits},
-        table.ALLOWED: _allowed(every, let_go, policy, rules, snapshot.taken_at),
+        table.ALLOWED: _allowed(every, let_go, policy, rules, plan),
         table.UNAVAILABLE: _unavailable(plan),
         table.UNAVAILABLE_GROUPS: {
             (name,): 1.0 for name, each in plan.ledger.unavailable_groups.items() if each.until > plan.decided_at
@@ -125,9 +125,11 @@ def _allowed(
     let_go: Sequence[LetGo],
     policy: Policy | None,
     rules: BudgetRules | None,
-    now: datetime,
+    plan: Plan,
 ) -> dict[tuple[str, ...], float]:
     allowed: dict[tuple[str, ...], float] = {}
+    now = plan.decided_at
+    going = going_by(plan, {one.claim.name for one in every if one.phase is not NodePhase.READY})
     for pool in policy.node_pools if policy is not None else ():
         own = [one for one in every if one.claim.node_pool == pool.name and one.node is not None]
         gone = sum(record.node_pool == pool.name for record, _ in let_go)
@@ -141,8 +143,10 @@ def _allowed(
         for reason in VOLUNTARY_REASONS:
             about = (rule.said for rule in asked if rule.is_about(reason))
             acting = [said for said in (*said_by_pool(pool, reason, base, now), *about) if said.holds]
-            least = tightest(bound for said in acting for bound in bounds(said, standing.out))
-            allowed[pool.name, reason.value] = serving if least is None else min(least.left, serving)
+            out = standing.out + len(going.get(pool.name, ()))
+            least = tightest(bound for said in acting for bound in bounds(said, out))
+            left = base - out
+            allowed[pool.name, reason.value] = left if least is None else min(least.left, left)
     return allowed
 
 

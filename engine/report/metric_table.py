@@ -78,7 +78,9 @@ PLANNED_COST = _gauge(
 LIMIT = _gauge("nodepools_limit", ("nodepool", "resource_type"), "A pool's limit: cores, bytes, or a count.")
 USAGE = _gauge("nodepools_usage", ("nodepool", "resource_type"), "What counts against the limit, in the same unit.")
 ALLOWED = _gauge(
-    "nodepools_allowed_disruptions", ("nodepool", "reason"), "Nodes that budgets would let go now for a reason."
+    "nodepools_allowed_disruptions",
+    ("nodepool", "reason"),
+    "Nodes that budgets would let go now for a reason, beside those that go already.",
 )
 UNAVAILABLE = _gauge("unavailable_offerings", ("capacity_type",), "Offerings that are out after a refused launch.")
 UNAVAILABLE_GROUPS = _gauge(

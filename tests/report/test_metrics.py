@@ -22,6 +22,7 @@ from engine.model.plan import BindingDifference, Plan
 from engine.model.pod import PodKey
 from engine.model.policy import Budget, Disruption, Policy
 from engine.model.reason import DisruptionReason
+from engine.model.replacement import AwaitsReplacement
 from engine.model.snapshot import Snapshot
 from engine.report.metric_table import METRICS
 from engine.report.metrics import ERROR_KINDS, PassMetrics, serve, write_textfile
@@ -154,6 +155,15 @@ def test_allowed_disruptions_are_what_budgets_leave_after_the_nodes_that_are_out
     metrics = told(scenes.snapshot(), scenes.plan(), policy=Policy((core,), (), digest="d"))
 
     assert value(metrics, "nodepools_allowed_disruptions", nodepool="gpu-core", reason="Empty") == left
+
+
+def test_a_node_that_waits_for_its_replacement_uses_up_a_budget_as_it_does_in_a_pass() -> None:
+    core = evolve(scenes.CORE, disruption=Disruption(budgets=(Budget(percent=100),)))
+    waits = evolve(scenes.plan().kept[0], claim="gpu-core-00001", reason=AwaitsReplacement(("gpu-core-00009",)))
+
+    metrics = told(scenes.snapshot(), evolve(scenes.plan(), kept=(waits,)), policy=Policy((core,), (), digest="d"))
+
+    assert value(metrics, "nodepools_allowed_disruptions", nodepool="gpu-core", reason="Drifted") == 0.0
 
 
 @pytest.mark.parametrize(("number", "left"), [("nodePool.nodes", 1.0), ("nodePool.nodes / 2", 0.0)])
