@@ -59,14 +59,17 @@ class InterruptionQueue:
         Raises ObservationFailed.
         """
         found: dict[str, Message] = {}
+        wait_seconds = min(wait_seconds, _LONGEST_WAIT)
         with self._asking():
             try:
-                for answer in self._answers(min(wait_seconds, _LONGEST_WAIT)):
+                for answer in self._answers(wait_seconds):
                     found |= {raw["MessageId"]: _message(raw) for raw in answer}
             except self._sqs.exceptions.QueueDoesNotExist:
                 if self._is_making is None:
                     raise
                 self._refuse_a_loss(self._is_making)
+                # It may be long in coming, and is asked for no more often than one that is there.
+                self._sleep(wait_seconds)
         return tuple(found[each] for each in sorted(found))
 
     def _refuse_a_loss(self, is_making: IsMaking) -> None:

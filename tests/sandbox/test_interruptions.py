@@ -67,8 +67,10 @@ def test_a_queue_that_is_not_there_is_told_by_its_name(ec2_endpoint: Ec2Endpoint
 
 def test_a_queue_of_our_own_is_empty_until_it_is_made_and_told_of_once_it_is_lost(ec2_endpoint: Ec2Endpoint) -> None:
     made: list[str] = []
-    queue = InterruptionQueue(ec2_endpoint.url, REGION, "own", is_making=lambda: not made)
-    assert queue.receive() == ()
+    slept: list[float] = []
+    queue = InterruptionQueue(ec2_endpoint.url, REGION, "own", sleep=slept.append, is_making=lambda: not made)
+    assert queue.receive(wait_seconds=5) == ()
+    assert slept == [5]
     make_queue(ec2_endpoint.url, REGION, "own")
     put(ec2_endpoint.url, REGION, "own", json.dumps(message(Kind.SPOT, ID, REGION, NOON)))
     assert len(queue.receive()) == 1
