@@ -21,7 +21,7 @@ from engine.scheduling.estate import Estate
 from engine.scheduling.groups import PodClass, on_terms, pod_classes
 from engine.scheduling.kinds import Kind, Make, Rung
 from engine.scheduling.market import Market
-from engine.scheduling.movable import MovableNode
+from engine.scheduling.movable import MovableNode, NodeName
 from engine.scheduling.offers import PoolOffers
 from engine.scheduling.places import Place, dislikes_of
 from engine.scheduling.problem import ExistingNode
@@ -62,6 +62,15 @@ class Remaining:
     takes: frozenset[int]
     room: Resources
     count: int
+
+
+@frozen(eq=False)
+class Standing:
+    """A node as it is, with the room that its pods leave, by the names that the problem has for it."""
+
+    name: NodeName
+    takes: frozenset[int]
+    room: Resources
 
 
 @frozen(eq=False, slots=False)
@@ -166,6 +175,14 @@ class Layout:
                 found.update([(fitting, each.room)] if fitting else [])
         ordered = sorted(found.items(), key=lambda pair: (sorted(pair[0][0]), tuple(pair[0][1].items())))
         return [Remaining(takes, room, count) for (takes, room), count in ordered]
+
+    @cached_property
+    def standing(self) -> list[Standing]:
+        """All that are there, in the order of their names."""
+        ordered = sorted(self.estate.problem.existing, key=lambda each: (each.node or "", each.claim or ""))
+        return [
+            Standing((each.node, each.claim), self._admitted(each.labels, each.taints), each.room) for each in ordered
+        ]
 
     def _admitted(self, labels: Mapping[str, str], taints: tuple[Taint, ...]) -> frozenset[int]:
         """The classes whose pods kube-scheduler would bind to such a node, room apart."""

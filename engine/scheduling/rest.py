@@ -11,6 +11,7 @@ from engine.model.stay import NotWorthVacating
 from engine.scheduling.confirmed import confirmed
 from engine.scheduling.estate import Estate
 from engine.scheduling.exchange import Exchange
+from engine.scheduling.filling import filling
 from engine.scheduling.layout import Layout
 from engine.scheduling.movable import MovableNode, MoveCost
 from engine.scheduling.steps import Steps
@@ -18,7 +19,7 @@ from engine.scheduling.target import target, target_of_what_stands
 
 # So many targets are set at most, and none but the first with fewer steps of packing than are worth a search: whoever
 # asks again later goes on from there.
-_TARGETS, _FEWEST_STEPS = 6, 300_000
+_TARGETS, _FEWEST_STEPS = 12, 300_000
 
 
 @frozen(eq=False)
@@ -66,6 +67,12 @@ def _drafts(
     yield target(layout, cost, steps)
     yield target_of_what_stands(layout, steps)
     yield _dear(layout.estate, alone, cost)
+    yield filling(layout)
+    # All that waste anything share what is bought, and the few that waste most save more of what they cost.
+    wasteful = _wasteful(layout)
+    while wasteful:
+        yield wasteful
+        wasteful = wasteful[: len(wasteful) // 2]
 
 
 def _step(
@@ -89,3 +96,10 @@ def _dear(estate: Estate, alone: Mapping[str, UsdPerHour | None], cost: MoveCost
         if elsewhere is not None and node.usd_per_hour - elsewhere >= Exchange((node,), ()).least_saving(cost):
             found.append(node)
     return found
+
+
+def _wasteful(layout: Layout) -> Sequence[MovableNode]:
+    """The nodes that cost more than their pods do elsewhere at the least, those first of which that is most."""
+    waste = {each.claim: each.usd_per_hour.micros - layout.worth(each) for each in layout.estate.movable}
+    found = [each for each in layout.estate.movable if waste[each.claim] > 0]
+    return sorted(found, key=lambda each: (-waste[each.claim], each.claim))
