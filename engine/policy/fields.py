@@ -13,7 +13,7 @@ from pydantic_core import PydanticCustomError
 
 from engine.model.duration import DurationError, parse_duration
 from engine.model.quantity import QuantityError, parse_quantity
-from engine.policy.findings import ObjectFindings, did_you_mean
+from engine.policy.findings import UNQUOTED, ObjectFindings, did_you_mean
 from engine.policy.located import Place, Scalar, describe
 from engine.policy.shapes import shaped, text_like
 
@@ -53,7 +53,7 @@ def read_text(value: object, info: ValidationInfo) -> str:
 def _warn_unquoted(scalar: Scalar, info: ValidationInfo) -> None:
     if isinstance(info.context, ObjectFindings):
         message = f"{scalar.text} is read as the string it is meant to be; Kubernetes refuses it without quotes"
-        info.context.warning_at_place(scalar.place, "unquoted", message, f'write "{scalar.text}"')
+        info.context.warning_at_place(scalar.place, UNQUOTED, message, f'write "{scalar.text}"')
 
 
 @shaped({"type": ["string", "integer"]})

@@ -8,6 +8,8 @@ from collections.abc import Iterable
 from engine.model.diagnostic import Diagnostic, InvalidInput, Position, Severity
 from engine.policy.located import Located, Path, Place, Source, find, key_place, remove, value_place, walk
 
+# A value that Kubernetes would refuse without quotes.
+UNQUOTED = "unquoted"
 _LONGEST_TEXT = 1_000
 
 
@@ -28,7 +30,10 @@ class Findings:
 
     @property
     def in_file_order(self) -> tuple[Diagnostic, ...]:
-        return tuple(sorted(self._found, key=lambda found: found.sort_key))
+        """How a value is quoted is not told where the value itself is wrong: the hints would be two."""
+        wrong = {found.position for found in self._found if found.severity is Severity.ERROR}
+        told = (each for each in self._found if not (each.rule == UNQUOTED and each.position in wrong))
+        return tuple(sorted(told, key=lambda found: found.sort_key))
 
     @property
     def has_errors(self) -> bool:
