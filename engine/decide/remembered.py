@@ -92,6 +92,12 @@ def answers(seen: Seen) -> Answers:
     return found
 
 
+def forget() -> None:
+    """Nothing is known, as when a process starts: for who measures what an answer takes."""
+    _LAST.clear()
+    _DRIFTS.clear()
+
+
 def drift_now(policy: Policy, catalog: Catalog, environment: Environment, snapshot: Snapshot) -> Drift:
     """What has drifted: claims are compared anew only where something has changed that their drift follows from."""
     last = _DRIFTS.get(environment.name)

@@ -31,6 +31,11 @@ class Steps:
         return self._known[problem]
 
 
+def forget() -> None:
+    """Nothing is kept of earlier decisions: for who measures what an answer takes."""
+    _packed.cache_clear()
+
+
 @lru_cache(maxsize=_KEPT)
 def _packed(problem: PackingProblem, steps: int) -> Packing:
     return pack(problem, steps)
