@@ -10,7 +10,7 @@ from engine.model.claim import Claim
 from engine.model.plan import Plan
 from engine.model.policy import ConsolidationPolicy, NodePool, Policy
 from engine.model.refusal import GuardrailBlocks, KarpenterOwnsPool, PoolPaused
-from engine.model.replacement import AwaitsReplacement
+from engine.model.replacement import AwaitsReplacement, RolloutWaits
 from engine.model.stay import (
     BaseCapacity,
     BelowConsolidateAfter,
@@ -31,7 +31,7 @@ from engine.simulate.world import World
 
 # Later than a pass may be.
 _SLACK = timedelta(minutes=40)
-# As long as a node may be kept for pods that are to come to it.
+# As long as a node may be kept for pods that are to come to it, once nobody holds them where they are.
 _MOST_PLANNED = timedelta(hours=2)
 # As long as something may hold an idle node that passes, such as others that go before it.
 _MOST_HELD = timedelta(hours=4)
@@ -83,10 +83,10 @@ class Idling:
             reason = reasons.get(name)
             is_counting = isinstance(reason, BelowConsolidateAfter | NotInitialized)
             is_counting = is_counting or (isinstance(reason, InUse) and not reason.planned)
-            if not (is_counting or isinstance(reason, InUse)):
+            if not (is_counting or isinstance(reason, InUse)) or (self._world.refused and not is_counting):
                 # Something else keeps it; its time begins anew once that is over.
                 self._since[name] = now
-            if _may_hold_for_good(reason, is_busy=pool in is_busy):
+            if self._may_hold_for_good(reason, pool, is_busy=pool in is_busy):
                 self._held_since[name] = now
             stood, held = now - self._since[name], now - self._held_since[name]
             is_overdue = is_counting and stood > after + _SLACK
@@ -102,6 +102,16 @@ class Idling:
         out = out_by_pool(self._world, plan)
         waiting = Counter(kept.node_pool for kept in plan.kept if isinstance(kept.reason, AwaitsReplacement))
         return {name for name, count in (out + waiting).items() if count}
+
+    def _may_hold_for_good(self, reason: StayReason | None, name: str, *, is_busy: bool) -> bool:
+        """A node that has drifted tells what it waits for on that account, even where it would not go for standing idle
+        either: for what its pool keeps spare, or for a pod that some budget holds on another node."""
+        pool = self._pools[name]
+        if isinstance(reason, BudgetExhausted):
+            return is_busy or not reason.allowed
+        if isinstance(reason, RolloutWaits):
+            return bool(pool.headroom or pool.base_nodes)
+        return isinstance(reason, _FOR_GOOD) or (isinstance(reason, InUse) and bool(self._world.refused))
 
     def _idle(self) -> Iterator[tuple[str, tuple[str, timedelta]]]:
         """Each machine that stands idle and is not to do so for good: its pool's name, and for how long it may."""
@@ -122,12 +132,6 @@ class Idling:
         promised = claim.allocatable.accelerators()
         has_all = all(node.allocatable.amount(each) >= claim.allocatable.amount(each) for each in promised)
         return has_all and not any(taint in claim.startup_taints for taint in node.taints)
-
-
-def _may_hold_for_good(reason: StayReason | None, *, is_busy: bool) -> bool:
-    if isinstance(reason, BudgetExhausted):
-        return is_busy or not reason.allowed
-    return isinstance(reason, _FOR_GOOD)
 
 
 def _lets_idle(pool: NodePool) -> timedelta | None:

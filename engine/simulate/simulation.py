@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 from engine.decide import decide
 from engine.model.catalog import Catalog
@@ -16,7 +16,7 @@ from engine.simulate.auditor import Auditor
 from engine.simulate.record import Run, Violation
 from engine.simulate.recorder import Recorder
 from engine.simulate.timers import next_timer
-from engine.simulate.world import Decider, World
+from engine.simulate.world import Decider, Done, World
 
 # A plan that is due again this soon is as good as due now.
 _SOON = timedelta(seconds=1)
@@ -79,7 +79,7 @@ class Simulation:
         # What comes at the very beginning is there for the first pass.
         self._world.advance(self._world.now)
         while self._world.now < end:
-            plan = self._pass()
+            plan, _ = self._pass()
             self._wait(plan, end)
         return self._recorder.finished(name, tuple(self._auditor.violations))
 
@@ -87,12 +87,17 @@ class Simulation:
         """With nothing happening any more, pass on pass until several in a row have nothing to do.
 
         A violation where that takes more than ``most_plans`` plans that change something, or more than ``most_passes``.
+        Machines expire no more, since time alone would change a world of those for good. A plan that asks pods once
+        more, whose PodDisruptionBudgets still refuse every one of them, changes nothing.
         """
+        self._policy = _without_expiry(self._policy)
+        self._auditor.follow(self._policy)
         changing = quiet = passes = 0
         while quiet < _QUIET_PASSES and changing <= most_plans and passes < most_passes:
-            plan = self._pass()
-            is_idle = plan.is_empty and not self._world.cluster_is_moving
-            changing, quiet, passes = changing + (not plan.is_empty), quiet + 1 if is_idle else 0, passes + 1
+            plan, done = self._pass()
+            changes = not (plan.is_empty or _only_asks_in_vain(plan, done))
+            is_idle = not changes and not self._world.cluster_is_moving
+            changing, quiet, passes = changing + changes, quiet + 1 if is_idle else 0, passes + 1
             self._wait(plan, self._world.now + self._pace.quiet)
         if quiet < _QUIET_PASSES:
             what = f"after {passes} passes over a world that does not change, {changing} of which changed it, no rest"
@@ -102,7 +107,7 @@ class Simulation:
     def violations(self) -> tuple[Violation, ...]:
         return tuple(self._auditor.violations)
 
-    def _pass(self) -> Plan:
+    def _pass(self) -> tuple[Plan, Done]:
         while self._changes and self._changes[0].at <= self._world.now:
             self._policy = self._changes.pop(0).policy
             self._auditor.follow(self._policy)
@@ -113,7 +118,7 @@ class Simulation:
         if self._recorder is not None:
             self._recorder.note(plan, done)
         self._watch(self._world.now, plan)
-        return plan
+        return plan, done
 
     def _wait(self, plan: Plan, end: datetime) -> None:
         """Let the world go on until the next pass is due."""
@@ -132,3 +137,16 @@ class Simulation:
                 wake = min(wake, max(world.now, began + pace.urgent))
             elif world.has_moved:
                 wake = min(wake, max(world.now, began + pace.calm))
+
+
+def _without_expiry(policy: Policy) -> Policy:
+    pools = tuple(evolve(pool, expire_after=None) for pool in policy.node_pools)
+    return evolve(policy, node_pools=pools, digest=f"{policy.digest}-unexpiring")
+
+
+def _only_asks_in_vain(plan: Plan, done: Done) -> bool:
+    """Whether each removal asks only pods that stay. All other plans that are not empty change something, or should."""
+    asking = {removal.record.claim for removal, _ in done.evictions}
+    is_other = plan.launches or plan.foundation_changes or plan.repriced
+    is_refused = all(answer.is_refused for _, answer in done.evictions)
+    return not is_other and is_refused and all(removal.record.claim in asking for removal in plan.removals)

@@ -54,7 +54,8 @@ class Bindings:
 class World:
     """Begins as ``start`` shows it, and goes on from there by ``tasks`` and ``conditions``.
 
-    ``is_urgent``: something happened that a pass should see soon; ``has_moved``: anything happened at all.
+    ``is_urgent``: something happened that a pass should see soon; ``has_moved``: anything happened at all. ``refused``
+    are the pods that the latest plan asked to leave and that their PodDisruptionBudgets held.
     """
 
     def __init__(
@@ -66,6 +67,7 @@ class World:
         self.ledger: Ledger = start.ledger
         self.document: DesiredDocument | None = start.document
         self.is_urgent, self.has_moved = True, True
+        self.refused: set[PodKey] = set()
         self._is_binding = False
         self._seen_waiting: frozenset[PodKey] = frozenset()
         self._placed: Mapping[PodKey, str] = {}
@@ -181,6 +183,7 @@ class World:
             if pod is not None and pod.node_name is None:
                 self.cluster.change_pod(evolve(pod, nominated_node_name=told.node))
                 self._bind_soon()
+        self.refused = set()
         evictions = tuple((each, answer) for each in plan.removals for answer in self._mark(each))
         launches: tuple[ClaimOutcome, ...] = ()
         if self.document is None or plan.document.version != self.document.version:
@@ -212,9 +215,10 @@ class World:
     def _mark(self, removal: Removal) -> list[Eviction]:
         if removal.phase is not RemovalPhase.MARK or removal.record.node is None:
             return []
-        if not self.cluster.mark(removal.record.node, self.now, removal.record.reason):
+        node = self.cluster.node(removal.record.node)
+        if node is None:
             return []
-        self._stir(is_urgent=True)
+        self.cluster.mark(node.name, self.now, removal.record.reason)
         for forced in removal.forced:
             left = timedelta(seconds=forced.seconds_left(self.now))
             self._agenda.enter(self.now + left, lambda key=forced.pod: self._delete(key))  # type: ignore[misc]
@@ -223,6 +227,10 @@ class World:
             answers.append(answer)
             if pod is not None:
                 self._controllers.stopped(pod)
+        if not node.is_marked or any(not answer.is_refused for answer in answers):
+            # To be refused once more changes nothing that a pass should see.
+            self._stir(is_urgent=True)
+        self.refused |= {answer.pod for answer in answers if answer.is_refused}
         return answers
 
     def _delete(self, key: PodKey) -> None:
