@@ -41,6 +41,8 @@ _STANDBY_SECONDS = 2.0
 _ONCE_FAILURES = 3
 _ONCE_PASSES = 50
 _ONCE_PATIENCE_SECONDS = 20.0
+# Where something new to launch comes all the time, what comes after so many passes is left to the next run.
+_ONCE_BUSY_PASSES = 1000
 # After a second signal lanes have this long to break off.
 _ABORT_SECONDS = 5.0
 _NEVER = float("inf")
@@ -291,8 +293,10 @@ class Loop:
 
     def _has_come_to_rest(self, looked: Looked) -> bool:
         """Whether nothing is left that a further pass of this run could do; nodes in flight are not waited for."""
-        if looked.plan is None or self._works.is_busy or self._works.must_look_again:
+        if looked.plan is None:
             return False
+        if self._works.is_busy or self._works.must_look_again:
+            return self._number >= _ONCE_BUSY_PASSES
         if looked.report.result is PassResult.PAUSED:
             return True
         if looked.report.result is PassResult.STANDBY:

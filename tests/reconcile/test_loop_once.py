@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
 
 import pytest
 from attrs import evolve
 
+from engine.model.claim import Claim
 from engine.model.fault import Fault
+from engine.model.policy import Budget, Disruption
+from engine.reconcile import loop as loop_module
 from engine.reconcile.one_writer import StoreLease
 from engine.report.summary import PassResult
+from tests.builders import minutes, node_pool, pod
+from tests.decide.world import policy
 from tests.reconcile.loops import at_rest, loop_of
 
 
@@ -94,3 +100,37 @@ class TestOnce:
         assert heard.loud[-1].result is PassResult.PAUSED
         assert len(heard.loud) == (1 if is_shown_by_looking else 2)
         assert heard.warned == ["environment test is paused: audit"]
+
+    def test_what_goes_on_for_longer_than_one_run_is_left_to_the_next(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(loop_module, "_ONCE_PASSES", 4)
+        loop = loop_of(4, tmp_path)
+        loop.run(once=True)
+        one_at_a_time = Disruption(consolidate_after=minutes(0), budgets=(Budget(nodes=1),))
+        loop.ports = evolve(loop.ports, policy=policy(node_pool(disruption=one_at_a_time)))
+        loop.world.finish(list(loop.world.pods.values()))
+
+        assert loop.run(once=True)[0] == 0
+        assert 0 < len(loop.world.running()) < 4
+        for _ in range(4):
+            assert loop.run(once=True)[0] == 0
+        assert loop.world.running() == []
+
+    def test_pods_that_never_cease_to_come_do_not_keep_it_for_ever(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(loop_module, "_ONCE_BUSY_PASSES", 6)
+        loop = loop_of(1, tmp_path)
+        numbers = itertools.count()
+
+        def brings_another(claim: Claim) -> bool:
+            late = pod(f"late-{next(numbers)}", gpu=1)
+            loop.world.pods[late.key] = late
+            return False
+
+        loop.world.refuses = brings_another
+
+        assert loop.run(once=True)[0] == 0
+        assert len(loop.world.running()) > 1
+        assert any(not each.node_name for each in loop.world.pods.values())
