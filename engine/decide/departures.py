@@ -78,7 +78,7 @@ def departures(
     candidates = found.candidates
     if replacing is not None:
         found = found.without_replacing(replacing)
-    asked = elsewhere.replacing(found.candidates, found.idle)
+    asked = elsewhere.replacing(found.candidates, found.idle, cap - forced.count(RemovalPhase.MARK))
     standings = _standings(fleet, lost, known, doom)
     choice = choose(
         found.candidates,

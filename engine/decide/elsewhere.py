@@ -17,7 +17,8 @@ from engine.decide.remembered import answers
 from engine.decide.requirement_rules import RequirementRules
 from engine.disruption.candidate import Candidate
 from engine.disruption.machine import Machine
-from engine.disruption.replacing import Question, Replacing, Trial, pools_of, without
+from engine.disruption.replacing import Replacing, pools_of
+from engine.disruption.trial import Question, Trial, without
 from engine.disruption.underutilized import movable_node
 from engine.model.document import DesiredDocument
 from engine.model.money import UsdPerHour
@@ -30,7 +31,12 @@ from engine.scheduling.movable import MoveCost
 from engine.scheduling.problem import Problem, Solution
 from engine.scheduling.relaxed import told_of_relaxing
 from engine.scheduling.repacking import Repacking, repacked
+from engine.scheduling.steps import MOST_STEPS
 from engine.scheduling.within_waste import answered
+
+# Several trials are made in a pass. Where nobody waits, all that more steps could do is to buy others' places for a
+# little less; that repacking does as well, and thoroughly.
+_STEPS_OF_A_TRIAL = 2_000_000
 
 
 class Elsewhere:
@@ -80,8 +86,9 @@ class Elsewhere:
         pools = {pool.name: pool for pool in self._seen.policy.node_pools}
         return {pod: pools[name] for pod, name in named.items() if name in pools}
 
-    def replacing(self, candidates: tuple[Candidate, ...], idle: frozenset[str]) -> Replacing:
-        """Where the pods of any of these would go. ``idle`` machines go by themselves before long."""
+    def replacing(self, candidates: tuple[Candidate, ...], idle: frozenset[str], most: int) -> Replacing:
+        """Where the pods of any of these would go. ``idle`` machines go by themselves before long; so many at ``most``
+        may be marked in this pass."""
 
         going = {each.machine.name: each.machine for each in candidates}
         machines = [going[name] for name in sorted(going)]
@@ -92,13 +99,16 @@ class Elsewhere:
             return answers(self._seen).to(("question", *asked), lambda: self._question(machines))
 
         def solved(trial: Trial, problem: Callable[[], Problem]) -> Solution:
-            return answers(self._seen).to(("trial", *asked, trial), lambda: _answer(problem()))
+            # Whether somebody goes first is only a question of room.
+            few = bool(trial.freed) or not self._asked
+            steps = _STEPS_OF_A_TRIAL if few else MOST_STEPS
+            return answers(self._seen).to(("trial", *asked, trial), lambda: _answer(problem(), steps))
 
         @cache
         def up() -> Set[str]:
             return nodes_that_are_up(self._seen, self._seen.brought)
 
-        return Replacing(question, self._before, solved, up, self._machines, idle)
+        return Replacing(question, self._before, solved, up, self._machines, most, idle)
 
     def _question(self, machines: Sequence[Machine]) -> Question:
         movable = tuple(pod for each in machines for pod in each.displaced)
@@ -118,9 +128,9 @@ def answer_to(seen: Seen, problem: Problem, closed: Closed) -> Solution:
     return answers(seen).to(("waiting", closed), lambda: _answer(problem))
 
 
-def _answer(problem: Problem) -> Solution:
+def _answer(problem: Problem, most_steps: int = MOST_STEPS) -> Solution:
     """The scheduler's, each new node told what was relaxed for it."""
-    return told_of_relaxing(answered(problem), problem)
+    return told_of_relaxing(answered(problem, most_steps), problem)
 
 
 def nodes_that_are_up(seen: Seen, brought: Mapping[str, BringUp]) -> frozenset[str]:

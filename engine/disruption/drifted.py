@@ -46,6 +46,7 @@ class Rollouts:
 
     def __init__(self, machines: Iterable[Machine], now: datetime) -> None:
         self._now = now
+        self._known: dict[tuple[str, str], tuple[int, int, int, datetime | None]] = {}
         self._new: dict[tuple[str, str], list[Machine]] = {}
         for each in machines:
             if not each.changes and not each.is_marked and (each.is_initialized or each.is_coming):
@@ -58,7 +59,9 @@ class Rollouts:
         for each in sorted(candidates, key=lambda one: one.order):
             machine = each.machine
             rollout = machine.pool.name, machine.template_today
-            canaries, proven, on_trial, until = self._standing(machine, rollout)
+            if rollout not in self._known:
+                self._known[rollout] = self._standing(machine, rollout)
+            canaries, proven, on_trial, until = self._known[rollout]
             is_begun = machine.is_marked or bool(machine.successors)
             if is_begun or not canaries or proven >= canaries:
                 continue

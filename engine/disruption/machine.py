@@ -85,4 +85,4 @@ class Machine:
         """Those of its pods that would need another place, as they would wait for it; those that are going do not."""
         staying = (pod for pod in self.pods if not pod.deleting)
         waiting = (evolve(pod, node_name=None, phase=PodPhase.PENDING, nominated_node_name=None) for pod in staying)
-        return tuple(sorted(waiting, key=lambda pod: pod.key))
+        return tuple(sorted(waiting, key=lambda pod: (pod.key.namespace, pod.key.name)))

@@ -1,54 +1,32 @@
 """Where the pods of machines that are to go would find another place: asked of the scheduler itself.
 
 All of them at once, beside the pods that wait, since they compete for the same room. Where not all find a place, the
-machines are asked about in halves, so that those without one keep nobody else. A machine that has to go, and for which
+machines are asked about in parts, so that those without one keep nobody else. A machine that has to go, and for which
 limits, a rule's ceiling or a reservation leave no room for another, may go first.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence, Set
-
-from attrs import evolve, frozen
+from itertools import groupby
 
 from engine.disruption.candidate import Candidate
 from engine.disruption.machine import Machine
 from engine.disruption.relocation import Relocation
+from engine.disruption.shortage import holds_for_fewer, no_place, not_asked, room_wanting
+from engine.disruption.trial import Question, Rooms, Trial, freed, without
 from engine.model.money import FREE, UsdPerHour, total
-from engine.model.plan import Unplaced
-from engine.model.pod import Pod, PodKey
-from engine.model.quantity import NODES, Resources
+from engine.model.plan import Placement, Unplaced
+from engine.model.pod import PodKey
 from engine.model.reason import DisruptionReason
-from engine.model.refusal import CeilingReached, LimitReached, PoolRefusal, Refusal, ReservedExhausted
+from engine.model.refusal import PoolRefusal
 from engine.model.replacement import DeleteFirst, NoPlace
 from engine.model.stay import KeepsHeadroom, SavesTooLittle, StayReason
-from engine.scheduling.ceilings import Ceiling
-from engine.scheduling.problem import NodeOption, PoolState, Problem, Solution
+from engine.scheduling.problem import Problem, Solution
 from engine.scheduling.terms import is_spare
 
 # So often the scheduler is asked in one pass; whoever is not reached then is in the next.
 _MOST_QUESTIONS = 24
-
-
-@frozen(eq=False)
-class Question:
-    """What the scheduler is asked for pods that wait, with all that it has to know to be asked about ``pods`` as well:
-    those of machines that may go, as they would wait, by key. Those that no node could mount are in ``refused``."""
-
-    problem: Problem
-    pods: Mapping[PodKey, Pod]
-    refused: Mapping[PodKey, Unplaced]
-
-
-@frozen
-class Trial:
-    """A question's problem once machines are ``gone``, by claim, whose pods look for another place then. Nobody comes
-    to ``closed`` ones. ``freed`` counts no more in its pool's limits and ceilings, nor in its reservation; empty for
-    none."""
-
-    gone: tuple[str, ...]
-    closed: frozenset[str]
-    freed: str = ""
 
 
 # The answer to a trial, whose problem is made only where it has to be.
@@ -65,11 +43,13 @@ class Replacing:
         solve: Solve,
         up: Callable[[], Set[str]],
         machines: Sequence[Machine],
+        most: int,
         idle: frozenset[str] = frozenset(),
     ) -> None:
         """``before`` answers the question without any of the machines' pods; ``up`` are the nodes that pods can start
-        on at once, by name. Nobody moves to ``idle`` machines, by claim, for money: they go by themselves."""
-        self._idle = idle
+        on at once, by name. No more than ``most`` go before others are up. Nobody moves to ``idle`` machines, by claim,
+        for money: they go by themselves."""
+        self._most, self._idle = most, idle
         self._question, self._solve, self._up = question, solve, up
         self._before, self.answer = before, before
         self._spare = frozenset(each.name for each in machines if each.serves and not each.workload)
@@ -108,15 +88,35 @@ class Replacing:
         ]
         self._others |= {each.machine.name: Relocation(delete_first=DeleteFirst()) for each in first}
         rest = [each for each in candidates if each.machine.name not in self._others]
-        for batch in _batches(rest):
-            self._settle(batch)
-        return {**self._others, **{each.machine.name: self._relocation(each) for each in self._accepted}}
+        for is_free, batches in groupby(_batches(rest), key=_is_free_move):
+            if is_free:
+                self._settle_moves(list(batches))
+            else:
+                for batch in batches:
+                    self._settle(batch)
+        there = {each.pod: each for each in self.answer.placements}
+        return {**self._others, **{each.machine.name: self._relocation(each, there) for each in self._accepted}}
+
+    def _settle_moves(self, moves: Sequence[Sequence[Candidate]]) -> None:
+        """Moves for which nothing is bought: all at once, since most can be made beside each other."""
+        every = [each for move in moves for each in move]
+        if len(moves) == 1 or self._questions >= _MOST_QUESTIONS:
+            self._settle(every)
+            return
+        together = [*self._accepted, *every]
+        trial = self._asked(together, self._closed_to(every))
+        if self._failure(trial, every, together) is None:
+            self._accepted, self.answer = together, trial
+            return
+        half = len(moves) // 2
+        self._settle_moves(moves[:half])
+        self._settle_moves(moves[half:])
 
     def _settle(self, batch: Sequence[Candidate]) -> None:
         if not batch:
             return
         if self._questions >= _MOST_QUESTIONS:
-            self._others |= {each.machine.name: Relocation(refused=_not_asked(each)) for each in batch}
+            self._others |= {each.machine.name: Relocation(refused=not_asked(each.machine)) for each in batch}
             return
         together = [*self._accepted, *batch]
         trial = self._asked(together, self._closed_to(batch))
@@ -124,11 +124,55 @@ class Replacing:
         if failure is None:
             self._accepted, self.answer = together, trial
         elif len(batch) == 1:
-            self._others[batch[0].machine.name] = self._alone(batch[0], failure)
+            self._refuse({batch[0].machine.name: failure}, batch)
         else:
+            self._settle_in_parts(batch, trial, failure)
+
+    def _settle_in_parts(self, batch: Sequence[Candidate], trial: Solution, failure: StayReason) -> None:
+        """As many first as had a place for all of their pods, since for as many there may be room; else half of them.
+
+        Where not one pod has a place, a machine's pods find none by themselves either, unless it is on another of these
+        machines.
+        """
+        first = len(batch) // 2
+        if isinstance(failure, NoPlace) and all(each.has_to_go for each in batch):
+            failures = self._failures(trial, batch)
+            if 0 < len(failures) < len(batch):
+                first = len(batch) - len(failures)
+            elif failures and not _is_any_placed(trial, batch):
+                rooms = Rooms(self._question(), [each.machine for each in batch])
+                lost = {name: each for name, each in failures.items() if holds_for_fewer(each)}
+                hopeless = [each for each in batch if each.machine.name in lost and not rooms.may_take(each.machine)]
+                self._refuse(lost, hopeless)
+                batch = [each for each in batch if each not in hopeless]
+                first = -(-len(batch) // 2)
+        self._settle(batch[:first])
+        self._settle(batch[first:])
+
+    def _refuse(self, failures: Mapping[str, StayReason], batch: Sequence[Candidate]) -> None:
+        """Those of which only their own room is wanting may go first; ``failures`` are by claim."""
+        self._others |= {each.machine.name: Relocation(refused=failures[each.machine.name]) for each in batch}
+        # Whoever was promised a place on one keeps that until it is taken.
+        wanted = {each.claim for each in self.answer.placements}
+        self._let_go_first(
+            [each for each in batch if _may_go_first(each, failures) and each.machine.name not in wanted]
+        )
+
+    def _let_go_first(self, batch: Sequence[Candidate]) -> None:
+        """Those of the batch, refused so far, that find room once they count no more themselves."""
+        left = self._most - sum(each.delete_first is not None for each in self._others.values())
+        batch = batch[: max(0, left)]
+        if not batch or self._questions >= _MOST_QUESTIONS:
+            return
+        together = [*self._accepted, *batch]
+        if self._failure(self._asked(together, self._closed_to(batch), batch), batch, together) is None:
+            for each in batch:
+                wanting = room_wanting(self._others[each.machine.name].refused)
+                self._others[each.machine.name] = Relocation(delete_first=DeleteFirst(wanting))
+        elif len(batch) > 1:
             half = len(batch) // 2
-            self._settle(batch[:half])
-            self._settle(batch[half:])
+            self._let_go_first(batch[:half])
+            self._let_go_first(batch[half:])
 
     def _closed_to(self, batch: Sequence[Candidate]) -> frozenset[str]:
         """Machines that go first themselves; and, for money, idle ones that nobody needs so far."""
@@ -137,31 +181,46 @@ class Replacing:
             return first
         return first | self._idle.difference(each.claim or "" for each in self.answer.placements)
 
-    def _asked(self, going: Sequence[Candidate], closed: frozenset[str], freed: Machine | None = None) -> Solution:
+    def _asked(self, going: Sequence[Candidate], closed: frozenset[str], first: Sequence[Candidate] = ()) -> Solution:
         self._questions += 1
         machines = [each.machine for each in going]
 
         def problem() -> Problem:
             gone = without(self._question(), machines, closed)
-            return gone if freed is None else _freed(gone, freed)
+            for each in first:
+                gone = freed(gone, each.machine)
+            return gone
 
         names = tuple(each.name for each in machines)
-        return self._solve(Trial(names, closed, freed.name if freed is not None else ""), problem)
+        return self._solve(Trial(names, closed, tuple(each.machine.name for each in first)), problem)
 
     def _failure(self, trial: Solution, batch: Sequence[Candidate], together: Sequence[Candidate]) -> StayReason | None:
         """The first pod that would go without, that does not now; or a pool whose base capacity would be short."""
-        known = {each.pod for each in self._before.unplaced}
-        refused = self._question().refused
-        unmounted = [refused[pod.key] for each in batch for pod in each.machine.displaced if pod.key in refused]
-        for each in sorted((*unmounted, *trial.unplaced), key=lambda one: one.pod):
-            if each.pod not in known and not is_spare(each.pod):
-                return NoPlace(str(each.pod), each.refusals)
+        unplaced = self._unplaced(trial, batch)
+        if unplaced:
+            return no_place(unplaced[min(unplaced)])
         before = {each.node_pool: each.wanted - each.have for each in self._before.base_shortfalls}
         pools = {each.machine.pool.name for each in together if each.machine.name in self._short}
         for short in trial.base_shortfalls:
             if short.node_pool in pools and short.wanted - short.have > before.get(short.node_pool, 0):
                 return NoPlace("", (PoolRefusal(short.node_pool, short.refusal),))
         return self._in_vain(trial, batch) or self._price_of(trial, batch)
+
+    def _unplaced(self, trial: Solution, batch: Sequence[Candidate]) -> Mapping[PodKey, Unplaced]:
+        """The pods that would go without, and do not now; those that no node could mount are only looked for here."""
+        known = {each.pod for each in self._before.unplaced}
+        refused = self._question().refused
+        unmounted = [refused[pod.key] for each in batch for pod in each.machine.displaced if pod.key in refused]
+        every = (*unmounted, *trial.unplaced)
+        return {each.pod: each for each in every if each.pod not in known and not is_spare(each.pod)}
+
+    def _failures(self, trial: Solution, batch: Sequence[Candidate]) -> Mapping[str, NoPlace]:
+        """The machines of the batch of which a pod would go without, by claim, each with the first such pod."""
+        unplaced = self._unplaced(trial, batch)
+        found = {
+            each.machine.name: [pod.key for pod in each.machine.displaced if pod.key in unplaced] for each in batch
+        }
+        return {name: no_place(unplaced[keys[0]]) for name, keys in found.items() if keys}
 
     def _in_vain(self, trial: Solution, batch: Sequence[Candidate]) -> NoPlace | None:
         """A pod for which more would be bought although what was bought for it is up, and of no use: the next would be
@@ -215,22 +274,9 @@ class Replacing:
         pools = {state.pool.name: state.pool for state in self._question().problem.pools}
         return total((new.option.usd_per_hour or FREE) + pools[new.node_pool].node_cost for new in answer.new_nodes)
 
-    def _alone(self, candidate: Candidate, failure: StayReason) -> Relocation:
-        """It may go first where it is its own room that is wanting."""
-        refusals = failure.refusals if isinstance(failure, NoPlace) else ()
-        wanting = tuple(each for each in refusals if _is_of_room(each.refusal))
-        together = [*self._accepted, candidate]
-        # Whoever was promised a place on it keeps that until it is taken.
-        is_wanted = any(each.claim == candidate.machine.name for each in self.answer.placements)
-        if wanting and not is_wanted and candidate.has_to_go and candidate.machine.pool.upkeep.surge is None:
-            freed = self._asked(together, self._closed_to([candidate]), candidate.machine)
-            if self._failure(freed, [candidate], together) is None:
-                return Relocation(delete_first=DeleteFirst(wanting))
-        return Relocation(refused=failure)
-
-    def _relocation(self, candidate: Candidate) -> Relocation:
-        wanted = {pod.key for pod in candidate.machine.displaced}
-        places = tuple(sorted((each for each in self.answer.placements if each.pod in wanted), key=lambda one: one.pod))
+    def _relocation(self, candidate: Candidate, there: Mapping[PodKey, Placement]) -> Relocation:
+        wanted = [pod.key for pod in candidate.machine.displaced]
+        places = tuple(there[key] for key in wanted if key in there)
         awaits = {each.claim or "" for each in places if each.node not in self._up()}
         buys = len(places) < len(wanted)
         if candidate.machine.name in self._short:
@@ -239,6 +285,17 @@ class Replacing:
             awaits |= own or set(coming)
             buys = buys or not awaits
         return Relocation(places, tuple(sorted(awaits)), buys)
+
+
+def _may_go_first(candidate: Candidate, failures: Mapping[str, StayReason]) -> bool:
+    """Whether its pool lets it, and nothing but room is what it would have to wait for."""
+    is_of_room = bool(room_wanting(failures[candidate.machine.name]))
+    return is_of_room and candidate.has_to_go and candidate.machine.pool.upkeep.surge is None
+
+
+def _is_any_placed(trial: Solution, batch: Sequence[Candidate]) -> bool:
+    placed = {each.pod for each in trial.placements}.union(*(new.pods for new in trial.new_nodes))
+    return any(pod.key in placed for each in batch for pod in each.machine.displaced)
 
 
 def _batches(candidates: Sequence[Candidate]) -> list[list[Candidate]]:
@@ -251,78 +308,12 @@ def _batches(candidates: Sequence[Candidate]) -> list[list[Candidate]]:
     return [batches[at] for at in sorted(batches)]
 
 
+def _is_free_move(batch: Sequence[Candidate]) -> bool:
+    """Whether it is a move for money for which nothing is bought."""
+    return all(each.reason is DisruptionReason.UNDERUTILIZED and not (each.may_buy or each.returns) for each in batch)
+
+
 def pools_of(answer: Solution, pools: Mapping[str, str]) -> Mapping[PodKey, str]:
     """The pool that each pod comes to; ``pools`` are those of claims."""
     found = {each.pod: pools.get(each.claim or "", "") for each in answer.placements}
     return found | {pod: new.node_pool for new in answer.new_nodes for pod in new.pods}
-
-
-def _not_asked(candidate: Candidate) -> NoPlace:
-    pods = candidate.machine.displaced
-    return NoPlace(str(pods[0].key) if pods else "", ())
-
-
-def without(question: Question, going: Sequence[Machine], closed: Set[str] = frozenset()) -> Problem:
-    """The problem without these machines, their pods pending. Limits count the machines all the same: they are there
-    until others have taken their place."""
-    problem = question.problem
-    claims = {each.name for each in going} | closed
-    displaced = (pod.key for each in going for pod in each.displaced)
-    pods = [question.pods[key] for key in displaced if key in question.pods]
-    moved = {pod.key for pod in pods}
-    standing = {each.pool.name: 0 for each in going}
-    for each in going:
-        standing[each.pool.name] += not each.is_marked
-    return evolve(
-        problem,
-        pods=(*problem.pods, *pods),
-        existing=tuple(each for each in problem.existing if each.claim not in claims),
-        pools=tuple(
-            evolve(each, nodes=each.nodes - standing[each.pool.name]) if each.pool.name in standing else each
-            for each in problem.pools
-        ),
-        standing=tuple(
-            evolve(each, pods=tuple(pod for pod in each.pods if pod.key not in moved))
-            if any(pod.key in moved for pod in each.pods)
-            else each
-            for each in problem.standing
-        ),
-    )
-
-
-def _is_of_room(refusal: Refusal) -> bool:
-    """Whether another machine finds no room beside those that stand: a rule that gave no number does not say so."""
-    if isinstance(refusal, CeilingReached):
-        return not refusal.error
-    return isinstance(refusal, LimitReached | ReservedExhausted)
-
-
-def _freed(problem: Problem, machine: Machine) -> Problem:
-    """The problem once a machine counts no more: of its pool's limits and ceilings, and of its reservation's places."""
-    own = Resources({**machine.claim.capacity, NODES: 1})
-    reservation = machine.claim.inputs.capacity_reservation_id
-    return evolve(
-        problem,
-        pools=tuple(_pool_freed(each, machine, own, reservation) for each in problem.pools),
-        ceilings=tuple(_ceiling_freed(each, machine) for each in problem.ceilings),
-    )
-
-
-def _ceiling_freed(ceiling: Ceiling, machine: Machine) -> Ceiling:
-    if ceiling.error or ceiling.pods is not None or machine.pool.name not in ceiling.node_pools:
-        return ceiling
-    own = ceiling.of_node(machine.claim.capacity, machine.claim.usd_per_hour)
-    return evolve(ceiling, used=max(ceiling.used - own, 0))
-
-
-def _pool_freed(state: PoolState, machine: Machine, own: Resources, reservation: str | None) -> PoolState:
-    used = state.used - own if state.pool.name == machine.pool.name else state.used
-    if reservation is None:
-        return evolve(state, used=used)
-    return evolve(state, used=used, options=tuple(_place_freed(each, reservation) for each in state.options))
-
-
-def _place_freed(option: NodeOption, reservation: str) -> NodeOption:
-    if option.offering.reservation_id != reservation:
-        return option
-    return evolve(option, available=(option.available or 0) + 1)

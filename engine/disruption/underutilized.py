@@ -165,7 +165,7 @@ def _loosest(machines: Iterable[Machine]) -> MoveCost:
 def _objection(move: Move, going: Sequence[Machine], every: Sequence[Machine]) -> StayReason | None:
     """What the strictest of the pools has against a move."""
     price = total(each.claim.usd_per_hour + each.pool.node_cost for each in going)
-    restart = sum(movable_node(each, each.displaced).restart_micros for each in going)
+    restart = sum(movable_node(each, (pod for pod in each.pods if not pod.deleting)).restart_micros for each in going)
     is_spot = any(each.claim.inputs.capacity_type == keys.SPOT for each in going) and any(
         each.option.offering.capacity_type == keys.SPOT for each in move.new_nodes
     )

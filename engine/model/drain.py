@@ -7,13 +7,9 @@ from enum import IntEnum
 
 from attrs import frozen
 
-from engine.model import labels as keys
-from engine.model.constraint import Taint, TaintEffect
 from engine.model.pod import Pod, PodKey
 from engine.model.reason import DisruptionReason
 
-# What a node that is to leave is tainted with.
-DISRUPTED = Taint(keys.DISRUPTED_TAINT, "", TaintEffect.NO_SCHEDULE)
 # The priority classes of pods that others on their node may need until the end.
 _CRITICAL_CLASSES = frozenset({"system-cluster-critical", "system-node-critical"})
 _NODE = "Node"
@@ -40,7 +36,7 @@ def is_drained(pod: Pod) -> bool:
     is_mirror = pod.owner is not None and pod.owner.kind == _NODE
     if pod.is_finished or is_mirror:
         return False
-    return not any(each.tolerates(DISRUPTED) for each in pod.placing.tolerations)
+    return not pod.placing.bears_the_mark
 
 
 def tier_of(pod: Pod) -> DrainTier:

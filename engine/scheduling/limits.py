@@ -47,6 +47,8 @@ class Headroom:
         }
         self._under = dict.fromkeys(self._of_pools, 0)
         self._planned = dict.fromkeys(self._pools, NOTHING)
+        # How many nodes of a capacity are admitted, by its identity, until something is opened or closed.
+        self._admitted: dict[str, dict[int, tuple[Resources, int]]] = {name: {} for name in self._pools}
         # Of what is on probation one launch is tried in a pass; of a reservation as many as it has places.
         self._tried: Counter[str] = Counter()
         self._places = {
@@ -79,6 +81,15 @@ class Headroom:
         return min(admitted, int(self.may_try(probes))) if probes else admitted
 
     def _nodes_within_limits(self, pool: str, capacity: Resources, price: UsdPerHour) -> int:
+        if self._ceilings[pool]:
+            return self._nodes_admitted(pool, capacity, price)
+        # Asked for each kind and each class of pods, and mostly nothing was opened between.
+        known = self._admitted[pool].get(id(capacity))
+        if known is None or known[0] is not capacity:
+            known = self._admitted[pool][id(capacity)] = (capacity, self._nodes_admitted(pool, capacity, price))
+        return known[1]
+
+    def _nodes_admitted(self, pool: str, capacity: Resources, price: UsdPerHour) -> int:
         state, planned = self._pools[pool], self._planned[pool]
         admitted = UNLIMITED if state.one_by_one is None else max(0, 1 - planned.amount(NODES))
         for resource, limit in state.limits.items():
@@ -134,6 +145,7 @@ class Headroom:
         self._tried.update(probes)
         self._reserved[reservation] += 1
         self._planned[pool] = self._planned[pool] + capacity
+        self._admitted[pool].clear()
         for ceiling in self._ceilings[pool]:
             self._under[ceiling] += ceiling.of_node(capacity, price)
         self._launches += 1
@@ -146,6 +158,7 @@ class Headroom:
         self._tried.subtract(probes)
         self._reserved[reservation] -= 1
         self._planned[pool] = self._planned[pool] - capacity
+        self._admitted[pool].clear()
         for ceiling in self._ceilings[pool]:
             self._under[ceiling] -= ceiling.of_node(capacity, price)
         self._launches -= 1

@@ -91,15 +91,15 @@ def packed_within(
 ) -> Packed:
     """The cheapest nodes that are found for the wishes, within the rows; as few pods as is found are left out.
 
-    Few limits are ever near, so at first none is asked about. ``rooms`` is what an empty node has of each
-    pseudo-resource.
+    Few limits are ever near, so at first only those are asked about that leave room for no node. ``rooms`` is what an
+    empty node has of each pseudo-resource.
     """
     question = Question(wishes, rooms, standing)
 
     def within(asked: Sequence[LimitRow]) -> Packed:
         return question.answered(asked, steps)
 
-    asked: tuple[LimitRow, ...] = ()
+    asked = tuple(row for row in rows if question.is_shut_by(row))
     for _ in range(_QUESTIONS):
         answer = within(asked)
         broken = tuple(row for row in rows if _is_broken(row, answer))
@@ -169,6 +169,11 @@ class Question:
         self._open_to: dict[_Ground, list[tuple[int, dict[_Asked, list[int]]]]] = {}
         self._lay_out()
         self._classes = tuple(self._pack_classes())
+
+    def is_shut_by(self, row: LimitRow) -> bool:
+        """Whether the row is about some kind, and any such takes more than is left of it."""
+        taken = [amount for each in self._kinds if (amount := row.taken_by(each.kind)) > 0]
+        return bool(taken) and min(taken) > row.left
 
     def answered(self, rows: Sequence[LimitRow], steps: Steps) -> Packed:
         """The cheapest nodes that are found in those steps, within the rows; as few pods as is found are left out."""

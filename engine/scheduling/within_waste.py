@@ -15,6 +15,7 @@ from engine.model.policy import NodePool
 from engine.model.quantity import NOTHING, Resources
 from engine.scheduling.problem import NewNode, Problem, Solution
 from engine.scheduling.solve import solve
+from engine.scheduling.steps import MOST_STEPS
 from engine.scheduling.terms import ANY_TERMS, Terms
 from engine.scheduling.waste import devices, exceeds_waste
 
@@ -25,13 +26,13 @@ _PATIENCE = 12
 _Types = frozenset[tuple[str, str]]
 
 
-def answered(problem: Problem) -> Solution:
+def answered(problem: Problem, most_steps: int = MOST_STEPS) -> Solution:
     """The answer in which no new node wastes more GPUs than its pool accepts, base capacity apart."""
     requests = {pod.key: pod.placing.requests for pod in problem.pods}
     pools = {state.pool.name: state.pool for state in problem.pools if state.pool.max_gpu_waste is not None}
     if pools:
         problem = _barring(problem, dict.fromkeys(requests, _hopeless(problem, requests)))
-    solution = solve(problem)
+    solution = solve(problem, most_steps)
     rounds = 0
     while wasteful := [new for new in solution.new_nodes if _is_wasteful(new, pools, requests)]:
         rounds += 1
@@ -43,7 +44,7 @@ def answered(problem: Problem) -> Solution:
         if rounds > _PATIENCE:
             found = dict.fromkeys(requests, _accelerated(problem, pools))
         problem = _barring(problem, found)
-        solution = solve(problem)
+        solution = solve(problem, most_steps)
     return evolve(solution, new_nodes=tuple(_with_waste(new, requests) for new in solution.new_nodes))
 
 
