@@ -1,7 +1,8 @@
 """Measure how a whole decision grows: with the sizes of pods, with instance types, with nodes that are there already.
 
-Then 10,000 pods of the mix on 1,000 nodes of 16 CPUs, which ten pods each run on. `make bench-growth`; results also go
-to .nodewright/bench/growth.json.
+Then 10,000 pods of the mix on 1,000 nodes of 16 CPUs, which ten pods each run on. And pass after pass of such nodes on
+which nobody waits: the first one, the next ones on the very same, and ones before each of which a pod became ready
+anew. `make bench-growth`; results also go to .nodewright/bench/growth.json.
 """
 
 from __future__ import annotations
@@ -9,6 +10,8 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import statistics
+import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -16,6 +19,7 @@ from typing import Any
 from attrs import asdict, evolve
 from mix_pods import mixed_pods, sized_pods
 from mix_world import World, standing, world
+from standing_world import THIRD, Loop, Standing
 from timed import timed
 
 from engine.decide import decide
@@ -24,8 +28,10 @@ from engine.model.pod import Pod, PodKey
 PROJECT = Path(__file__).resolve().parents[1]
 PODS, TYPES, SIZES, NODES = 10_000, 100, 50, 1_000
 RUNNING_EACH = 10
-# Seconds for PODS of the mix on NODES nodes.
-TARGET = 2.0
+# Seconds for PODS of the mix on NODES nodes; and CPU milliseconds of a pass in which nothing changed.
+TARGET, TARGET_PASS_MS = 2.0, 100.0
+_PASSES = 10
+_DRIFTED = NODES // 5
 
 
 def with_sizes(sizes: int) -> World:
@@ -59,6 +65,35 @@ GROWN: Mapping[str, tuple[Callable[[int], World], tuple[int, ...]]] = {
     f"nodes ({PODS:,} pods of {SIZES} sizes, {TYPES} types)": (with_nodes, (0, 100, 500, 1_000, 2_000)),
     f"nodes ({PODS:,} pods of the mix, 400 types)": (mix_on_nodes, (NODES,)),
 }
+
+
+STANDING: Mapping[str, Standing] = {
+    "consolidation off": Standing(NODES, consolidation="WhenEmpty"),
+    "on, nothing to gain": Standing(NODES),
+    "on, a third used, held by a budget": Standing(NODES, used=THIRD, budget="0"),
+    "on, a third used, 10 % may go": Standing(NODES, used=THIRD),
+    f"{_DRIFTED} drifted, 10 % may go": Standing(NODES, drifted=_DRIFTED),
+    f"{_DRIFTED} drifted, 10 % may go, limits full": Standing(NODES, drifted=_DRIFTED, is_limited=True),
+    f"{_DRIFTED} drifted, 10 % may go, a third used": Standing(NODES, drifted=_DRIFTED, used=THIRD),
+}
+_OF_PASSES = f"passes ({NODES:,} nodes, {NODES * RUNNING_EACH:,} pods)"
+
+
+def measured_passes(asked: Standing) -> dict[str, Any]:
+    """CPU milliseconds; the most and the median of several passes."""
+    loop = Loop(asked.world())
+    first, plan = timed(loop.next_pass, 1)
+    told: dict[str, Any] = {"first": first.cpu_seconds * 1000, "plan": (len(plan.launches), len(plan.removals))}
+    for name, changes in (("unchanged", False), ("a pod ready anew", True)):
+        spent = []
+        for _ in range(_PASSES):
+            if changes:
+                loop.change_a_pod()
+            began = time.process_time()
+            loop.next_pass()
+            spent.append((time.process_time() - began) * 1000)
+        told[name] = {"median": round(statistics.median(spent), 1), "most": round(max(spent), 1)}
+    return told
 
 
 def measured(asked: World, runs: int) -> dict[str, Any]:
@@ -95,6 +130,18 @@ def main() -> None:
                 flush=True,
             )
     print(f"target for the mix on {NODES:,} nodes: {TARGET:g} s")
+    if _OF_PASSES.startswith(given.only or ""):
+        print(f"{_OF_PASSES}, CPU milliseconds: target {TARGET_PASS_MS:g} where nothing changed")
+        print(f"  {'':<42} {'first':>8} {'next, median':>13} {'most':>6} {'a pod ready anew':>17} {'most':>6}")
+        told[_OF_PASSES] = {}
+        for name, standing_nodes in STANDING.items():
+            told[_OF_PASSES][name] = spent = measured_passes(standing_nodes)
+            same, changed = spent["unchanged"], spent["a pod ready anew"]
+            print(
+                f"  {name:<42} {spent['first']:8,.0f} {same['median']:13,.0f} {same['most']:6,.0f}"
+                f" {changed['median']:17,.0f} {changed['most']:6,.0f}",
+                flush=True,
+            )
     told["load_average_after"] = round(os.getloadavg()[0], 2)
     kept = PROJECT / ".nodewright" / "bench" / "growth.json"
     kept.parent.mkdir(parents=True, exist_ok=True)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import gc
 from collections.abc import Iterator
 from datetime import timedelta
-from functools import lru_cache
+from functools import cache
 
 from attrs import evolve, frozen
 from mix_pods import NAMESPACE, NOON, requests
@@ -57,10 +57,8 @@ class Standing:
         return self._with_policy(asked, "two", self.budget, self.consolidation, limit=limit)
 
     def _with_policy(self, there: World, stage: str, budget: str, consolidation: str, *, limit: int) -> World:
-        spec = [
-            f"  disruption: {{consolidationPolicy: {consolidation}, consolidateAfter: 60s, budgets: [{{nodes: '{budget}'}}]}}",
-            *([f"  limits: {{nodes: {limit}}}"] if limit else []),
-        ]
+        disruption = f"consolidationPolicy: {consolidation}, consolidateAfter: 60s, budgets: [{{nodes: '{budget}'}}]"
+        spec = [f"  disruption: {{{disruption}}}", *([f"  limits: {{nodes: {limit}}}"] if limit else [])]
         files = FILES.replace("spec:\n  template:\n", "\n".join(["spec:", *spec, "  template:\n"]), 1).replace(
             "    spec:\n", f"    metadata: {{labels: {{stage: {stage}}}}}\n    spec:\n", 1
         )
@@ -107,7 +105,7 @@ class Standing:
             )
 
 
-@lru_cache(maxsize=None)
+@cache
 def _placing(millicores: int) -> Placing:
     """Equal ones share it, as pods that were read from one cluster do."""
     return Placing(requests(millicores, 512))
@@ -118,10 +116,7 @@ class Loop:
     all that did not change is the very same value."""
 
     def __init__(self, there: World) -> None:
-        # As a runner does once it has read a whole cluster.
-        gc.collect()
-        gc.freeze()
-        self._there = there
+        self._there, self._is_begun = there, False
         self._changes = 0
 
     def next_pass(self) -> Plan:
@@ -129,6 +124,11 @@ class Loop:
         plan = decide(there.snapshot, there.policy, there.catalog, there.environment)
         later = evolve(there.snapshot, taken_at=there.snapshot.taken_at + _BETWEEN_PASSES, ledger=plan.ledger)
         self._there = evolve(there, snapshot=later)
+        if not self._is_begun:
+            # As a runner does after its first plan.
+            gc.collect()
+            gc.freeze()
+            self._is_begun = True
         return plan
 
     def change_a_pod(self) -> None:
