@@ -18,18 +18,16 @@ from datetime import datetime
 
 from attrs import frozen
 
+from engine.disruption.book import Book
 from engine.disruption.budget_notes import Notes
-from engine.disruption.budget_rules import BudgetRules, RuleOnPool
-from engine.disruption.budgets import PoolStanding, said_by_pool
+from engine.disruption.budget_rules import BudgetRules
+from engine.disruption.budgets import PoolStanding
 from engine.disruption.candidate import Candidate
 from engine.disruption.relocation import Relocation
-from engine.disruption.said import UNLIMITED, Bound, BudgetSaid, bounds, tightest
-from engine.model.document import BudgetUse, RemovalRecord
 from engine.model.plan import Removal, RemovalPhase, Verdict
 from engine.model.reason import DisruptionReason
 from engine.model.replacement import AwaitsReplacement
-from engine.model.rule import Enforcement
-from engine.model.stay import BaseCapacity, BudgetExhausted, InUse, RemovalCap, StayReason
+from engine.model.stay import InUse, RemovalCap, StayReason
 
 # Machines without another place give their turn to others so often in one pass.
 _ROUNDS = 6
@@ -102,7 +100,7 @@ class _Walk:
         self.unasked: list[Candidate] = []
         self.short: set[str] = set()
         self._cap, self._passing, self._found = cap, dict(passing), found
-        self._books = {name: _Book(standing, rules, self.notes, now) for name, standing in standings.items()}
+        self._books = {name: Book(standing, rules, self.notes, now) for name, standing in standings.items()}
         self._taken: dict[str, int] = {}
         for relocation in found.values():
             for place in relocation.places if relocation.refused is None else ():
@@ -135,7 +133,7 @@ class _Walk:
         if is_last:
             book.leave(candidate)
 
-    def _objection(self, candidate: Candidate, book: _Book) -> StayReason | None:
+    def _objection(self, candidate: Candidate, book: Book) -> StayReason | None:
         machine = candidate.machine
         relocation = self._found.get(machine.name)
         if relocation is not None and relocation.refused is not None and self._moves(candidate, book):
@@ -150,7 +148,7 @@ class _Walk:
             or book.objection_of_rules(candidate)
         )
 
-    def _moves(self, candidate: Candidate, book: _Book) -> bool:
+    def _moves(self, candidate: Candidate, book: Book) -> bool:
         """Whether anything has to be there in the machine's stead before it goes."""
         if candidate.phase is RemovalPhase.RELEASE:
             return False
@@ -166,7 +164,7 @@ class _Walk:
     def _is_full(self, candidate: Candidate) -> bool:
         return self._passing[candidate.phase] <= 0
 
-    def _admit(self, candidate: Candidate, book: _Book) -> None:
+    def _admit(self, candidate: Candidate, book: Book) -> None:
         machine = candidate.machine
         moves, is_short = self._moves(candidate, book), book.is_short(candidate)
         relocation = self._found.get(machine.name) if moves else Relocation()
@@ -191,126 +189,3 @@ class _Walk:
             return
         book.record(candidate, stays=not machine.is_marked)
         self.stays[machine.name] = AwaitsReplacement(relocation.awaits, candidate.why)
-
-
-class _Book:
-    """One pool's count while candidates go."""
-
-    def __init__(self, standing: PoolStanding, rules: BudgetRules | None, notes: Notes, now: datetime) -> None:
-        self._standing = standing
-        self._out = standing.out
-        self._serving = standing.serving
-        self._rules = rules.on(standing) if rules is not None else ()
-        self._notes = notes
-        self._now = now
-        self._own: dict[DisruptionReason, tuple[BudgetSaid, ...]] = {}
-        # Marked machines that are yet to be asked about, and what counts towards a rule's opening, by its name: claims.
-        self._asked_anew: set[str] = set()
-        self._counted: dict[str, set[str]] = {}
-
-    def ask_anew(self, candidate: Candidate) -> None:
-        """A marked machine is not out until it is found that it stays out."""
-        self._out -= 1
-        self._asked_anew.add(candidate.machine.claim.name)
-
-    def objection(self, candidate: Candidate) -> StayReason | None:
-        """What holds any node of the pool back now, whichever it is."""
-        if self._would_be_short(candidate) and not candidate.has_to_go:
-            return BaseCapacity(nodes=self._standing.pool.base_nodes)
-        for rule in self._acting_on(candidate.reason):
-            if (shut := rule.outside_window()) is not None:
-                return shut
-            self._notes.erred(rule.said)
-        full = next((bound for bound in self._bounds(candidate.reason) if not bound.left), None)
-        if full is None:
-            return None
-        return BudgetExhausted(budget=full.budget, allowed=full.allowed, used=full.used, error=full.error)
-
-    def is_short(self, candidate: Candidate) -> bool:
-        """Whether the pool would serve with fewer nodes than it keeps, if no other came."""
-        return candidate.has_to_go and self._would_be_short(candidate)
-
-    def _would_be_short(self, candidate: Candidate) -> bool:
-        return not candidate.machine.is_marked and self._serving <= self._standing.pool.base_nodes
-
-    def objection_of_rules(self, candidate: Candidate) -> StayReason | None:
-        """The first rule, in name order, of which the node is no candidate."""
-        for rule in self._acting_on(candidate.reason):
-            if (kept := rule.no_candidate(candidate.machine, candidate.reason)) is not None:
-                self._notes.kept(rule.rule, kept)
-                return kept
-        return None
-
-    def leave(self, candidate: Candidate) -> None:
-        """A marked machine that is held back is out all the same."""
-        if candidate.machine.is_marked:
-            self._out += 1
-            self._count(candidate, again=True)
-
-    def record(self, candidate: Candidate, *, stays: bool) -> RemovalRecord:
-        """Count one more machine out, and write down the arithmetic. ``stays``: it serves until it is replaced."""
-        machine, claim = candidate.machine, candidate.machine.claim
-        self._note_those_that_only_tell(candidate)
-        self._out += 1
-        self._count(candidate, again=False)
-        if not machine.is_marked and not stays:
-            self._serving -= 1
-        return RemovalRecord(
-            claim=claim.name,
-            node_pool=claim.node_pool,
-            reason=candidate.reason,
-            rule=candidate.rule,
-            since=candidate.since,
-            usd_per_hour=claim.usd_per_hour,
-            node=machine.node.name if machine.node else None,
-            budget=self._use(candidate.reason),
-            capacity=claim.capacity,
-            stack=claim.stack,
-        )
-
-    def _use(self, reason: DisruptionReason) -> BudgetUse:
-        base, bound = self._standing.base, tightest(self._bounds(reason))
-        if bound is None:
-            return BudgetUse(budget=UNLIMITED, base=base, allowed=base, used=self._out)
-        return BudgetUse(budget=bound.budget, base=base, allowed=bound.allowed, used=bound.used)
-
-    def _bounds(self, reason: DisruptionReason) -> list[Bound]:
-        """Every bound that acts on the reason, as things stand, the pool's own first."""
-        if reason not in self._own:
-            self._own[reason] = said_by_pool(self._standing.pool, reason, self._standing.base, self._now)
-        found = [bound for said in self._own[reason] for bound in bounds(said, self._out)]
-        for rule in self._about(reason):
-            if rule.said.holds:
-                found += bounds(rule.said, self._out, self._begun(rule))
-        return found
-
-    def _about(self, reason: DisruptionReason) -> list[RuleOnPool]:
-        return [rule for rule in self._rules if rule.is_about(reason)]
-
-    def _acting_on(self, reason: DisruptionReason) -> list[RuleOnPool]:
-        return [rule for rule in self._about(reason) if rule.rule.enforcement is Enforcement.DENY]
-
-    def _begun(self, rule: RuleOnPool) -> int:
-        """How many have gone in the rule's opening so far, those of this pass counted."""
-        return len(self._counted_by(rule))
-
-    def _counted_by(self, rule: RuleOnPool) -> set[str]:
-        return self._counted.setdefault(rule.rule.name, set(rule.said.begun - self._asked_anew))
-
-    def _count(self, candidate: Candidate, *, again: bool) -> None:
-        """Count a node that goes; ``again``: one that stays marked, where it counted before."""
-        claim = candidate.machine.claim.name
-        for rule in self._rules:
-            if claim in rule.said.begun if again else rule.is_about(candidate.reason):
-                self._counted_by(rule).add(claim)
-
-    def _note_those_that_only_tell(self, candidate: Candidate) -> None:
-        for rule in self._about(candidate.reason):
-            if rule.rule.enforcement is Enforcement.DENY:
-                continue
-            self._notes.erred(rule.said)
-            kept = rule.outside_window() or rule.no_candidate(candidate.machine, candidate.reason)
-            if kept is not None:
-                self._notes.kept(rule.rule, kept)
-            if kept is not None or any(not bound.left for bound in bounds(rule.said, self._out, self._begun(rule))):
-                self._notes.would_keep(rule.rule, candidate.machine)
