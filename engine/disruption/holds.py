@@ -12,7 +12,6 @@ from collections.abc import Mapping
 
 from engine.disruption.machine import Machine
 from engine.model.blocked_eviction import BlockedEviction
-from engine.model.drain import is_drained
 from engine.model.eviction import EvictionStatus
 from engine.model.pod import PodKey
 from engine.model.replacement import Hold, PodHolds
@@ -54,14 +53,14 @@ def _hold(machine: Machine, blocked: Blocked) -> PodHolds | None:
     holding = [
         pod
         for pod in machine.pods
-        if not pod.deleting and (pod.owner is None or (blocked and pod.key in blocked) or not is_drained(pod))
+        if not pod.deleting and (pod.owner is None or pod.placing.bears_the_mark or (blocked and pod.key in blocked))
     ]
     if not holding:
         return None
     pod = min(holding, key=lambda each: each.key)
     if pod.owner is None:
         return PodHolds(str(pod.key), Hold.NOBODYS)
-    if not is_drained(pod):
+    if pod.placing.bears_the_mark:
         return PodHolds(str(pod.key), Hold.BEARS_THE_MARK)
     several = blocked[pod.key].status is EvictionStatus.SEVERAL_BUDGETS
     named = tuple(map(str, blocked[pod.key].budgets))
