@@ -89,6 +89,7 @@ def departures(
         now=now,
         rules=rules,
         ask=asked.ask if blocked is None else nobody_moves,
+        rollouts=found.rollouts,
     )
     if blocked is not None:
         held_back = {removal.record.claim: blocked for removal in choice.removals}

@@ -23,6 +23,7 @@ from engine.disruption.budget_notes import Notes
 from engine.disruption.budget_rules import BudgetRules
 from engine.disruption.budgets import PoolStanding
 from engine.disruption.candidate import Candidate
+from engine.disruption.drifted import Rollouts
 from engine.disruption.relocation import Relocation
 from engine.model.plan import Removal, RemovalPhase, Verdict
 from engine.model.reason import DisruptionReason
@@ -59,6 +60,7 @@ def choose(
     marked: int = 0,
     rules: BudgetRules | None = None,
     ask: Ask = nobody_moves,
+    rollouts: Rollouts | None = None,
 ) -> Choice:
     """Let candidates go in their order.
 
@@ -66,18 +68,18 @@ def choose(
     marked. ``cap`` bounds the marks of one pass, and its releases, of which ``marked`` and ``released`` are spent
     already on machines that are lost or failed. ``rules`` None: there are none. ``ask`` tells what becomes of the pods
     of machines, and of base capacity, given as claims, that others are to take over. A machine may be a candidate for
-    several reasons; the first of them that lets it go does.
+    several reasons; the first of them that lets it go does. ``rollouts`` None: no change is tried first.
     """
     ordered = sorted(candidates, key=lambda each: each.order)
     spent = {RemovalPhase.MARK: cap - marked, RemovalPhase.RELEASE: cap - released}
     found: Mapping[str, Relocation] = {}
     for _ in range(_ROUNDS):
-        walk = _Walk(ordered, standings, cap, spent, now, rules, found)
+        walk = _Walk(ordered, standings, cap, spent, now, rules, found, rollouts)
         if not walk.unasked:
             break
         found = ask(walk.unasked, walk.short)
     else:
-        walk = _Walk(ordered, standings, cap, spent, now, rules, found)
+        walk = _Walk(ordered, standings, cap, spent, now, rules, found, rollouts)
     return Choice(removals=tuple(walk.removals), stays=walk.stays, verdicts=walk.notes.verdicts())
 
 
@@ -93,8 +95,10 @@ class _Walk:
         now: datetime,
         rules: BudgetRules | None,
         found: Mapping[str, Relocation],
+        rollouts: Rollouts | None,
     ) -> None:
         self.notes = Notes()
+        self._trials = rollouts.trials() if rollouts is not None else None
         self.removals: list[Removal] = []
         self.stays: dict[str, StayReason] = {}
         self.unasked: list[Candidate] = []
@@ -135,6 +139,8 @@ class _Walk:
 
     def _objection(self, candidate: Candidate, book: Book) -> StayReason | None:
         machine = candidate.machine
+        if self._trials is not None and (waits := self._trials.objection(candidate)) is not None:
+            return waits
         relocation = self._found.get(machine.name)
         if relocation is not None and relocation.refused is not None and self._moves(candidate, book):
             return relocation.refused
@@ -166,6 +172,8 @@ class _Walk:
 
     def _admit(self, candidate: Candidate, book: Book) -> None:
         machine = candidate.machine
+        if self._trials is not None:
+            self._trials.begin(candidate)
         moves, is_short = self._moves(candidate, book), book.is_short(candidate)
         relocation = self._found.get(machine.name) if moves else Relocation()
         if relocation is None:

@@ -7,7 +7,7 @@ causes, with the same inputs, prove as much.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from datetime import datetime
 
 from engine.disruption.candidate import Candidate
@@ -52,27 +52,17 @@ class Rollouts:
             if not each.changes and not each.is_marked and (each.is_initialized or each.is_coming):
                 self._new.setdefault((each.pool.name, each.template_today), []).append(each)
 
-    def admitted(self, candidates: Iterable[Candidate]) -> Mapping[str, RolloutWaits]:
-        """Who of these, all of which drifted, waits for canaries, by claim."""
-        waiting: dict[str, RolloutWaits] = {}
-        tried: dict[tuple[str, str], int] = {}
-        for each in sorted(candidates, key=lambda one: one.order):
-            machine = each.machine
-            rollout = machine.pool.name, machine.template_today
-            if rollout not in self._known:
-                self._known[rollout] = self._standing(machine, rollout)
-            canaries, proven, on_trial, until = self._known[rollout]
-            is_begun = machine.is_marked or bool(machine.successors)
-            if is_begun or not canaries or proven >= canaries:
-                continue
-            begun = tried.setdefault(rollout, proven + on_trial)
-            if begun < canaries:
-                tried[rollout] += 1
-            else:
-                waiting[machine.name] = RolloutWaits(canaries, proven, on_trial, until, change=each.why)
-        return waiting
+    def trials(self) -> Trials:
+        """For one walk through all candidates."""
+        return Trials(self)
 
-    def _standing(self, machine: Machine, rollout: tuple[str, str]) -> tuple[int, int, int, datetime | None]:
+    def standing(self, machine: Machine, rollout: tuple[str, str]) -> tuple[int, int, int, datetime | None]:
+        """How many canaries the machine's pool wants, how many are proven, how many on trial, and until when."""
+        if rollout not in self._known:
+            self._known[rollout] = self._counted(machine, rollout)
+        return self._known[rollout]
+
+    def _counted(self, machine: Machine, rollout: tuple[str, str]) -> tuple[int, int, int, datetime | None]:
         upkeep = machine.pool.upkeep
         ends = [
             each.initialized_at + upkeep.soak
@@ -82,3 +72,36 @@ class Rollouts:
         proven = sum(end <= self._now for end in ends)
         on_trial = len(self._new.get(rollout, ())) - proven
         return upkeep.canaries, proven, on_trial, min((end for end in ends if end > self._now), default=None)
+
+
+class Trials:
+    """Who tries each change, as candidates are taken in their order: one that may not go gives its turn to the next."""
+
+    def __init__(self, rollouts: Rollouts) -> None:
+        self._rollouts = rollouts
+        self._tried: dict[tuple[str, str], int] = {}
+
+    def objection(self, candidate: Candidate) -> RolloutWaits | None:
+        """Why a machine that drifted waits for canaries; None for one that is a canary itself, or goes for more."""
+        machine, rollout = candidate.machine, _rollout(candidate)
+        if candidate.reason is not DisruptionReason.DRIFTED or machine.is_asked_for or _is_begun(machine):
+            return None
+        canaries, proven, on_trial, until = self._rollouts.standing(machine, rollout)
+        if not canaries or proven >= canaries or proven + on_trial + self._tried.get(rollout, 0) < canaries:
+            return None
+        return RolloutWaits(canaries, proven, on_trial, until, change=candidate.why)
+
+    def begin(self, candidate: Candidate) -> None:
+        """It goes, or another is made for it."""
+        machine = candidate.machine
+        if candidate.reason is DisruptionReason.DRIFTED and not (machine.is_asked_for or _is_begun(machine)):
+            rollout = _rollout(candidate)
+            self._tried[rollout] = self._tried.get(rollout, 0) + 1
+
+
+def _rollout(candidate: Candidate) -> tuple[str, str]:
+    return candidate.machine.pool.name, candidate.machine.template_today
+
+
+def _is_begun(machine: Machine) -> bool:
+    return machine.is_marked or bool(machine.successors)

@@ -28,11 +28,13 @@ from engine.scheduling.repacking import Repacking
 @frozen
 class Reasons:
     """The machines that may go, each once for every reason, and why each of the others may not, by claim. ``idle`` are
-    those that nobody moves to for money: they go for standing empty, now or in a while, or their pool says so."""
+    those that nobody moves to for money: they go for standing empty, now or in a while, or their pool says so.
+    ``rollouts`` is how far changes have come by which any of the candidates drifted; None where none did."""
 
     candidates: tuple[Candidate, ...]
     stays: dict[str, StayReason]
     idle: frozenset[str] = frozenset()
+    rollouts: Rollouts | None = None
 
     def without_replacing(self, why: GuardrailBlocks) -> Reasons:
         """Without those whose place others take; what stands empty still goes."""
@@ -73,13 +75,6 @@ def reasons(
         told = [each for each in judged if not isinstance(each, Candidate)]
         if told:
             stays[machine.name] = told[-1]
-    trials = [
-        each
-        for some in found.values()
-        for each in some
-        if each.reason is DisruptionReason.DRIFTED and not each.machine.is_asked_for
-    ]
-    waiting = Rollouts(every, now).admitted(trials) if trials else {}
     idle = [
         each
         for each in every
@@ -92,18 +87,14 @@ def reasons(
     others = [each for each in every if each.workload and not (found[each.name] or each.name in leaving)]
     moving = evolve(moving, candidates=(*moving.candidates, *returning(others, now, blocked, pools_of)))
     stays |= moving.stays
-    candidates = [
-        each
-        for some in found.values()
-        for each in some
-        if not (each.reason is DisruptionReason.DRIFTED and each.machine.name in waiting)
-    ]
-    candidates += [each for each in moving.candidates if each.machine.name not in waiting]
+    candidates = [*(each for some in found.values() for each in some), *moving.candidates]
     going = {each.machine.name for each in candidates}
     # What is wrong with a machine is told before what keeps a sound one.
     troubles = {each.name: each.trouble for each in every if each.trouble is not None and each.held is None}
-    kept = {name: each for name, each in {**stays, **waiting, **troubles}.items() if name not in going}
-    return Reasons(tuple(candidates), kept, closed.union(each.name for each in idle))
+    kept = {name: each for name, each in {**stays, **troubles}.items() if name not in going}
+    drifts = any(each.reason is DisruptionReason.DRIFTED for each in candidates)
+    rollouts = Rollouts(every, now) if drifts else None
+    return Reasons(tuple(candidates), kept, closed.union(each.name for each in idle), rollouts)
 
 
 def _for_money(

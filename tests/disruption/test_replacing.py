@@ -10,10 +10,11 @@ from engine.model.plan import LaunchReason
 from engine.model.policy import Budget
 from engine.model.quantity import NODES, Resources
 from engine.model.reason import DisruptionReason
-from engine.model.replacement import AwaitsReplacement, RolloutWaits
+from engine.model.replacement import AwaitsReplacement, NoPlace, RolloutWaits
 from engine.model.upkeep import Upkeep
+from engine.report.stay_words import stay_words
 from tests.builders import minutes
-from tests.disruption.going_world import bought, kept, marks, of, releases, served, steady
+from tests.disruption.going_world import bought, kept, marks, of, releases, served, stay, steady
 
 ALL_AT_ONCE = Upkeep(canaries=0)
 
@@ -170,11 +171,33 @@ def test_a_change_whose_first_node_does_not_come_up_stops_there_and_says_so() ->
     old = {each.claim for each in one.running()}
     one.new_image()
     one.registers = lambda claim: claim.name in old
-    for _ in range(12):
-        plan = one.turn(minutes(10))
+    plans = [one.turn(minutes(10)) for _ in range(12)]
+    assert len(kept(plans[0], RolloutWaits)) == 3
     assert old <= {each.claim for each in one.running()}
     assert one.evicted == []
-    assert len(kept(plan, RolloutWaits)) == 3
+    # By then the pool has failed so often that none of them would be replaced, whoever tries.
+    assert {stay_words(each.reason, one.now).partition(": ")[2] for each in plans[-1].kept} == {
+        "gpu: 4 machines in a row did not come up in time; the next try in 4m"
+    }
+    assert sum(len(plan.launches) for plan in plans) == 4
+
+
+def test_a_machine_that_may_not_go_gives_its_turn_to_try_a_change_to_the_next() -> None:
+    one = of(*(served(f"llm-{number}") for number in range(3)), pool=steady()).started()
+    one.new_image()
+    first = min(one.nodes)
+    here = next(pod for pod in one.pods.values() if pod.node_name == first)
+    pinned = evolve(here.placing, node_selector={"disk": "there"})
+    one.pods[here.key] = evolve(here, placing=pinned)
+    one.nodes[first] = evolve(one.nodes[first], labels={**one.nodes[first].labels, "disk": "there"})
+    old = set(one.nodes) - {first}
+    plan = one.turn()
+    assert isinstance(stay(plan, first), NoPlace)
+    assert len(kept(plan, AwaitsReplacement)) == len(kept(plan, RolloutWaits)) == 1
+    for _ in range(20):
+        one.turn()
+    assert first in one.nodes
+    assert old.isdisjoint(one.nodes)
 
 
 @pytest.mark.parametrize("limit", [2, 3])
