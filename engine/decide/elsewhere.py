@@ -20,8 +20,10 @@ from engine.disruption.machine import Machine
 from engine.disruption.replacing import Replacing, pools_of
 from engine.disruption.trial import Question, Trial, without
 from engine.disruption.underutilized import movable_node
+from engine.model.claim import Claim
 from engine.model.document import DesiredDocument
 from engine.model.money import UsdPerHour
+from engine.model.node import Node
 from engine.model.plan import Kept, Launch, Removal
 from engine.model.pod import Pod, PodKey
 from engine.model.policy import NodePool
@@ -134,10 +136,19 @@ def _answer(problem: Problem, most_steps: int = MOST_STEPS) -> Solution:
 
 
 def nodes_that_are_up(seen: Seen, brought: Mapping[str, BringUp]) -> frozenset[str]:
-    """The nodes on which a pod can start at once."""
-    nodes = (each.sighting.node for each in brought.values() if each.is_offered and each.is_initialized)
-    ours = frozenset(node.name for node in nodes if node is not None)
+    """The nodes on which a pod can start at once.
+
+    One that was up before and shows fewer devices now, since its Node was made anew or its device plugin restarts, is
+    given time and counts as room; nobody is sent there meanwhile.
+    """
+    up = (each.sighting for each in brought.values() if each.is_offered and each.is_initialized)
+    ours = frozenset(each.node.name for each in up if each.node is not None and _shows_all(each.claim, each.node))
     return ours.union(node.name for node in seen.fleet.foreign_nodes if node.ready)
+
+
+def _shows_all(claim: Claim, node: Node) -> bool:
+    promised = claim.allocatable.accelerators()
+    return node.ready and all(node.allocatable.amount(each) >= claim.allocatable.amount(each) for each in promised)
 
 
 def _names(machines: Iterable[Machine]) -> tuple[str, ...]:

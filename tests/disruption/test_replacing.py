@@ -8,7 +8,7 @@ from attrs import evolve
 from engine.model.money import UsdPerHour
 from engine.model.plan import LaunchReason
 from engine.model.policy import Budget
-from engine.model.quantity import NODES, Resources
+from engine.model.quantity import NODES, NVIDIA_GPU, Resources
 from engine.model.reason import DisruptionReason
 from engine.model.replacement import AwaitsReplacement, NoPlace, RolloutWaits
 from engine.model.upkeep import Upkeep
@@ -198,6 +198,21 @@ def test_a_machine_that_may_not_go_gives_its_turn_to_try_a_change_to_the_next() 
         one.turn()
     assert first in one.nodes
     assert old.isdisjoint(one.nodes)
+
+
+def test_nobody_is_asked_to_leave_for_a_node_that_shows_no_gpu_any_more_until_it_does() -> None:
+    one = of(served("llm")).started()
+    [old] = one.nodes
+    one.new_image()
+    one.turn()
+    [new] = one.nodes.keys() - {old}
+    whole = one.nodes[new]
+    bare = Resources({name: amount for name, amount in whole.allocatable.items() if name != NVIDIA_GPU})
+    assert [each.record.node for each in marks(one.decide())] == [old]
+    one.nodes[new] = evolve(whole, allocatable=bare)
+    assert marks(one.decide()) == []
+    one.nodes[new] = whole
+    assert [each.record.node for each in marks(one.decide())] == [old]
 
 
 @pytest.mark.parametrize("limit", [2, 3])
