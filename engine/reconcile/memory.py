@@ -8,6 +8,7 @@ from engine.converge.store import DocumentStore
 from engine.model.document import DesiredDocument
 from engine.model.ledger import Ledger
 from engine.model.outcome import Outcome
+from engine.reconcile.settledness import with_what_settled
 
 
 class Memory:
@@ -32,7 +33,7 @@ class Memory:
             return False
         remembered = self._store.ledger()
         self.document, self.outcomes = self._store.document(), self._store.outcomes()
-        self.ledger = self._saved = remembered.ledger
+        self.ledger = self._saved = with_what_settled(remembered.ledger, self.document, self.outcomes)
         self.warning = remembered.warning or ""
         # A ledger that could not be used was moved aside by reading it.
         self._stamp = self._store.stamp() if remembered.warning else stamp

@@ -25,7 +25,7 @@ from engine.reconcile.mailbox import Mailbox, read_now
 from engine.reconcile.one_writer import sole_writer
 from engine.reconcile.ports import OnEvent, Ports, Tell
 from engine.reconcile.refused_evictions import refusal_line
-from engine.reconcile.settledness import unsettled_lanes
+from engine.reconcile.settledness import unsettled_lanes, with_what_settled
 
 # Somebody who publishes more often than that while we look is waited for by the next look.
 _LOOKS = 3
@@ -83,7 +83,7 @@ def observe(ports: Ports, mail: Mailbox | None = None) -> tuple[Snapshot, tuple[
         daemon_sets=cluster.daemon_sets,
         cloud=cloud,
         document=seen,
-        ledger=remembered.ledger,
+        ledger=with_what_settled(remembered.ledger, seen, ports.store.outcomes()),
         problems=cluster.problems,
         workload=cluster.workload,
         karpenter=cluster.karpenter,

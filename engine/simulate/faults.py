@@ -144,7 +144,8 @@ def _misread(snapshot: Snapshot, kind: FaultKind) -> Snapshot:
     if kind is FaultKind.NO_PODS_READ:
         return evolve(snapshot, pods=())
     if kind is FaultKind.LEDGER_LOST:
-        return evolve(snapshot, ledger=Ledger())
+        # What has settled is read from outcomes again.
+        return evolve(snapshot, ledger=Ledger(settled_version=snapshot.ledger.settled_version))
     every = snapshot.cloud.instances
     # What a list does not show is no proof; who is asked for by its id is told of all the same.
     return evolve(snapshot, cloud=evolve(snapshot.cloud, instances=every[: len(every) // 2], absent_claims=()))
