@@ -28,6 +28,8 @@ from engine.model.stay import ConsolidationOff, RepaidTooLate, SavesTooLittle, S
 from engine.scheduling.movable import SECONDS_OF_AN_HOUR, MovableNode, MoveCost
 from engine.scheduling.repacking import Move, Repacking
 
+# So long a machine that came to take another's place may wait for the other's pods, whoever else came to it first.
+_TAKES_OVER_WITHIN = timedelta(minutes=5)
 _ACTIVE = (ConsolidationPolicy.WHEN_EMPTY_OR_UNDERUTILIZED, ConsolidationPolicy.BALANCED)
 # Karpenter's k of the Balanced policy.
 _BALANCE = 2
@@ -78,12 +80,15 @@ def underutilized(
     """Which of the ``movable`` machines go. ``empty`` ones go by themselves: pods move to none of those, and they are
     nobody's saving. ``every`` machine of the pools is what a move's share is of. ``closed`` are claims that take no
     pods either."""
+    taking_over = _taking_over(movable, every, now)
+    movable = [each for each in movable if each.name not in taking_over]
     if not movable:
-        return Underutilized()
+        return Underutilized(stays=taking_over)
     known = {each.name: each for each in (*movable, *empty)}
     found = repack((*movable, *empty), _loosest(movable), closed)
     candidates: list[Candidate] = []
-    stays: dict[str, StayReason] = {name: why for name, why in found.stays.items() if known[name].workload}
+    stays = dict(taking_over)
+    stays |= {name: why for name, why in found.stays.items() if known[name].workload}
     for number, move in enumerate(found.moves):
         going = [known[name] for name in move.claims if known[name].workload]
         objection = _objection(move, going, every)
@@ -123,6 +128,21 @@ def movable_node(machine: Machine, pods: Iterable[Pod]) -> MovableNode:
         pods=moving,
         warm_up_seconds=int(max(warm_ups, default=timedelta(0)).total_seconds()),
     )
+
+
+def _taking_over(movable: Iterable[Machine], every: Iterable[Machine], now: datetime) -> dict[str, StayReason]:
+    """Machines that came up lately in the place of others that still stand.
+
+    kube-scheduler may bind anybody's pod there. Were they to go for its sake, the others would need new machines, and
+    these might get the very same pod next.
+    """
+    standing = frozenset(each.name for each in every)
+    found: dict[str, StayReason] = {}
+    for machine in movable:
+        since = machine.initialized_at
+        if since is not None and now < since + _TAKES_OVER_WITHIN and not standing.isdisjoint(machine.claim.replaces):
+            found[machine.name] = NewlyUp(since=since, until=since + _TAKES_OVER_WITHIN)
+    return found
 
 
 def _candidate(machine: Machine, move: Move, number: int, now: datetime) -> Candidate:

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence, Set
 from datetime import timedelta
 
 import pytest
 from attrs import evolve
 
+from engine.disruption.machine import Machine
+from engine.disruption.underutilized import underutilized
 from engine.model import labels as keys
 from engine.model.policy import Budget, ConsolidationPolicy, Disruption, NodePool
 from engine.model.reason import DisruptionReason
 from engine.model.replacement import AwaitsReplacement, NotQuiet
 from engine.model.upkeep import Upkeep
-from tests.builders import minutes, node_pool, requirement
+from engine.scheduling.movable import MoveCost
+from engine.scheduling.repacking import Repacking
+from tests.builders import NOON, claim, minutes, node_pool, requirement
 from tests.disruption.going_world import GoingWorld, kept, marks, of, served
 
 AT_ONCE = Disruption(consolidate_after=timedelta(0), budgets=())
@@ -125,3 +130,18 @@ def test_no_more_nodes_go_for_money_at_once_than_the_budget_lets() -> None:
             break
     assert sum(claim.usd_per_hour.micros for claim in one.document.claims) < 4 * 5_700_000  # type: ignore[union-attr]
     assert one.homeless == []
+
+
+def test_who_came_to_take_a_place_waits_for_its_pods_even_if_others_came_first() -> None:
+    old = Machine(claim(name="old"), pool(), None, is_initialized=True, workload=1, initialized_at=NOON)
+    new = evolve(old, claim=evolve(claim(name="new"), replaces=("old",)))
+    asked: list[list[str]] = []
+
+    def repack(movable: Sequence[Machine], cost: MoveCost, closed: Set[str]) -> Repacking:
+        asked.append([each.name for each in movable])
+        return Repacking()
+
+    for every, later in (([old, new], 4), ([new], 4), ([old, new], 5)):
+        found = underutilized(every, (), every, frozenset(), NOON + minutes(later), repack)
+        assert ("new" in found.stays) == (later < 5 and old in every)
+    assert asked == [["old"], ["new"], ["old", "new"]]
