@@ -23,13 +23,14 @@ from engine.model.pod import Pod
 from engine.model.policy import ConsolidationPolicy
 from engine.model.quantity import NODES, Resources
 from engine.model.reason import DisruptionReason
-from engine.model.replacement import MovedLately, NewlyUp, NotQuiet, Unbalanced
+from engine.model.replacement import AwaitsReplacement, MovedLately, NewlyUp, NotQuiet, Unbalanced
 from engine.model.stay import ConsolidationOff, RepaidTooLate, SavesTooLittle, StayReason
 from engine.scheduling.movable import SECONDS_OF_AN_HOUR, MovableNode, MoveCost
 from engine.scheduling.repacking import Move, Repacking
 
 # So long a machine that came to take another's place may wait for the other's pods, whoever else came to it first.
 _TAKES_OVER_WITHIN = timedelta(minutes=5)
+_OTHERS_FIRST = f"{DisruptionReason.UNDERUTILIZED.value}: its pods could come to what was bought for others"
 _ACTIVE = (ConsolidationPolicy.WHEN_EMPTY_OR_UNDERUTILIZED, ConsolidationPolicy.BALANCED)
 # Karpenter's k of the Balanced policy.
 _BALANCE = 2
@@ -103,6 +104,11 @@ def underutilized(
             begun = machine.quiet_since or now
             candidates.append(Candidate(machine, DisruptionReason.UNDERUTILIZED, rule, since=begun, may_buy=False))
             stays.pop(machine.name, None)
+    opening = _opening(every, now)
+    if opening:
+        others = {each.machine.name for each in candidates if not (each.may_buy or each.machine.successors)}
+        stays |= dict.fromkeys(others, AwaitsReplacement(opening, why=_OTHERS_FIRST))
+        candidates = [each for each in candidates if each.machine.name not in others]
     return Underutilized(tuple(candidates), stays)
 
 
@@ -143,6 +149,19 @@ def _taking_over(movable: Iterable[Machine], every: Iterable[Machine], now: date
         if since is not None and now < since + _TAKES_OVER_WITHIN and not standing.isdisjoint(machine.claim.replaces):
             found[machine.name] = NewlyUp(since=since, until=since + _TAKES_OVER_WITHIN)
     return found
+
+
+def _opening(every: Sequence[Machine], now: datetime) -> tuple[str, ...]:
+    """Machines that open to pods now, or have lately, before those whose place they take are marked: whoever is asked
+    to leave meanwhile may come to them."""
+    unmarked = frozenset(each.name for each in every if not each.is_marked)
+    return tuple(
+        each.name
+        for each in every
+        if each.node is not None
+        and not unmarked.isdisjoint(each.claim.replaces)
+        and (each.initialized_at is None or now < each.initialized_at + _TAKES_OVER_WITHIN)
+    )
 
 
 def _candidate(machine: Machine, move: Move, number: int, now: datetime) -> Candidate:

@@ -16,8 +16,8 @@ from engine.model.reason import DisruptionReason
 from engine.model.replacement import AwaitsReplacement, NotQuiet
 from engine.model.upkeep import Upkeep
 from engine.scheduling.movable import MoveCost
-from engine.scheduling.repacking import Repacking
-from tests.builders import NOON, claim, minutes, node_pool, requirement
+from engine.scheduling.repacking import Move, Repacking
+from tests.builders import NOON, claim, minutes, node, node_pool, requirement, taint, usd
 from tests.disruption.going_world import GoingWorld, kept, marks, of, served
 
 AT_ONCE = Disruption(consolidate_after=timedelta(0), budgets=())
@@ -145,3 +145,23 @@ def test_who_came_to_take_a_place_waits_for_its_pods_even_if_others_came_first()
         found = underutilized(every, (), every, frozenset(), NOON + minutes(later), repack)
         assert ("new" in found.stays) == (later < 5 and old in every)
     assert asked == [["old"], ["new"], ["old", "new"]]
+
+
+def test_nobody_else_leaves_while_a_machine_opens_for_the_pods_of_another() -> None:
+    old = Machine(claim(name="old"), pool(), node("old"), is_initialized=True, workload=1, initialized_at=NOON)
+    new = evolve(old, claim=evolve(claim(name="new"), replaces=("old",)), node=node("new"), initialized_at=None)
+    other = evolve(old, claim=claim(name="other"), node=node("other"))
+    marked = evolve(old, node=evolve(node("old"), unschedulable=True, taints=(taint("karpenter.sh/disrupted"),)))
+    found = Repacking((Move(("other",), (), (), usd("1")),))
+
+    def goes(*every: Machine, after: float = 0) -> bool:
+        told = underutilized([other], (), [other, *every], frozenset(), NOON + minutes(after), lambda *asked: found)
+        assert ("other" in told.stays) != any(each.machine is other for each in told.candidates)
+        return "other" not in told.stays
+
+    up = evolve(new, initialized_at=NOON)
+    assert not goes(old, new)
+    assert not goes(old, up, after=4)
+    assert goes(old, up, after=5)
+    assert goes(old, evolve(new, node=None))
+    assert goes(marked, up)
