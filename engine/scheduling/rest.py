@@ -20,6 +20,10 @@ from engine.scheduling.target import target, target_of_what_stands
 # So many targets are set at most, and none but the first with fewer steps of packing than are worth a search: whoever
 # asks again later goes on from there.
 _TARGETS, _FEWEST_STEPS = 12, 300_000
+# What it counts as to ask the scheduler about a pod.
+_STEPS_OF_A_POD = 100
+# So many of those that waste most are asked about.
+_AT_ONCE = (32, 8, 2, 1)
 
 
 @frozen(eq=False)
@@ -43,7 +47,7 @@ def at_rest(estate: Estate, cost: MoveCost, steps: Steps) -> Rest:
     for number in range(_TARGETS):
         layout = Layout(estate)
         alone |= {each.claim: layout.alone(each) for each in estate.movable}
-        better, found = _step(estate, _drafts(layout, alone, cost, steps), cost)
+        better, found = _step(estate, _drafts(layout, alone, cost, steps), cost, steps)
         objections = {**objections, **found}
         rest = Rest(estate, objections, alone, number)
         if better is None:
@@ -68,20 +72,20 @@ def _drafts(
     yield target_of_what_stands(layout, steps)
     yield _dear(layout.estate, alone, cost)
     yield filling(layout)
-    # All that waste anything share what is bought, and the few that waste most save more of what they cost.
+    # Many share what is bought, and the few that waste most save more of what they cost.
     wasteful = _wasteful(layout)
-    while wasteful:
-        yield wasteful
-        wasteful = wasteful[: len(wasteful) // 2]
+    for count in _AT_ONCE:
+        yield wasteful[:count]
 
 
 def _step(
-    estate: Estate, drafts: Iterable[Sequence[MovableNode]], cost: MoveCost
+    estate: Estate, drafts: Iterable[Sequence[MovableNode]], cost: MoveCost, steps: Steps
 ) -> tuple[Estate | None, Mapping[str, NotWorthVacating]]:
     """A cheaper estate, None where none is found, and what was in the way."""
     objections: dict[str, NotWorthVacating] = {}
     for wanted in drafts:
         found = confirmed(estate, wanted, cost)
+        steps.left = max(0, steps.left - _STEPS_OF_A_POD * sum(len(node.pods) for node in wanted))
         objections = {**objections, **found.objections}
         if found.estate.price < estate.price:
             return found.estate, objections
