@@ -59,12 +59,12 @@ def test_pods_of_different_kinds_on_one_node_are_counted_together() -> None:
 def test_what_is_out_for_now_is_nothing_to_choose_from() -> None:
     world = _world(_pods(1), _pool(3))
     zones = catalog().zone_ids
-    out = Unavailable(until=NOON + minutes(5), refusals=1, code="NoRoom")
+    out = Unavailable(until=NOON + minutes(2), refusals=1, code="NoRoom")
     world.ledger = Ledger(unavailable={f"m4.x/{zone}/on-demand": out for zone in zones})
     plan = world.decide()
     assert plan.launches == ()
     assert [each.refusal for each in plan.unplaced[0].refusals] == [
-        OfferingsUnavailable(3, NOON + minutes(5), 1, "NoRoom")
+        OfferingsUnavailable(3, NOON + minutes(2), 1, "NoRoom")
     ]
 
 
