@@ -20,11 +20,12 @@ from engine.decide.guarding import NOTHING_CLOSED
 from engine.decide.question import problem_of, see
 from engine.decide.requirement_rules import RequirementRules
 from engine.model import labels as keys
-from engine.model.catalog import InstanceType
+from engine.model.catalog import Catalog, InstanceType
 from engine.model.constraint import Toleration
 from engine.model.environment import Caps, Cluster, Environment, Network, NetworkMode
 from engine.model.money import UsdPerHour
 from engine.model.pod import Placing, Pod, PodKey
+from engine.model.policy import Policy
 from engine.model.quantity import NVIDIA_GPU, Resources
 from engine.model.snapshot import CloudFacts, ResolvedSubnet, Snapshot
 from engine.observe.catalog_source import read_catalog_data
@@ -84,6 +85,9 @@ class Load:
     bought_of: tuple[str, ...] | None = None
     families: tuple[str, ...] | None = None
 
+    def was_for_sale(self, kind: InstanceType) -> bool:
+        return self.bought_of is None or kind.name in self.bought_of
+
 
 def equal_pods(count: int) -> Load:
     """Of one GPU each; only the large ones of g5 were to be had."""
@@ -109,8 +113,8 @@ def sized_pods(count: int, seed: int) -> Load:
 
 def scattered(load: Load, left: float, seed: int) -> Estate:
     """The nodes bought for all pods of the load, once so many of the pods, a part of them, are left on them."""
-    pods = tuple(_pod(number, ask) for number, ask in enumerate(load.asks))
-    buying = _problem(lambda kind: load.bought_of is None or kind.name in load.bought_of, load.families, pods)
+    pods = tuple(pod_of(number, ask) for number, ask in enumerate(load.asks))
+    buying = _problem(load.was_for_sale, load.families, pods)
     empty = Estate.of(evolve(_problem(lambda kind: True, load.families, ()), pods=pods), ())
     answer = solve(Estate.of(buying, ()).problem)
     if answer.unplaced:
@@ -190,13 +194,14 @@ def least_usd(estate: Estate, steps: int) -> tuple[float, float]:
     return answer.cost_micros / 1e6, answer.lower_bound_micros / 1e6
 
 
-def _problem(may: Callable[[InstanceType], bool], families: Sequence[str] | None, pods: Iterable[Pod]) -> Problem:
+def market(may: Callable[[InstanceType], bool], families: Sequence[str] | None) -> tuple[Environment, Policy, Catalog]:
+    """Where the pools may buy nodes of these types and families, and what those cost."""
     environment = Environment(
         name="bench-scattered",
         region="us-east-1",
         cluster=Cluster("bench-scattered", "https://127.0.0.1:6443", "dGVzdA==", "10.100.0.0/16"),
         network=Network(mode=NetworkMode.EXISTING, zones=_ZONES),
-        caps=Caps(launches=10**6, removals=10, added_usd_per_hour=UsdPerHour(10**15)),
+        caps=Caps(launches=10**6, removals=10**6, added_usd_per_hour=UsdPerHour(10**15)),
         vm_memory_overhead_percent=Decimal("0.075"),
     )
     sold = build_catalog(environment.region, _ZONES, read_catalog_data(), environment.pricing)
@@ -208,15 +213,25 @@ def _problem(may: Callable[[InstanceType], bool], families: Sequence[str] | None
         "cpu": ", ".join(kind.name for kind in kinds if not kind.accelerators) or "none",
     }
     policy = load_policy([("bench.yaml", _FILES.format(**types).encode())], environment)
+    return environment, policy, sold
+
+
+def cluster_of(pods: Iterable[Pod]) -> Snapshot:
+    """Nothing but these pods, in a cloud where every selector finds something."""
     cloud = CloudFacts(
         images={"default": {"standard-amd64": "ami-bench", "nvidia-amd64": "ami-bench"}},
         subnets={"default": tuple(ResolvedSubnet(f"subnet-{zone}", zone, 10**6) for zone in _ZONES)},
         security_group_ids={"default": ("sg-bench",)},
     )
-    seen = see(Snapshot(environment.name, _NOON, cloud=cloud, pods=tuple(pods)), policy, sold, environment)
+    return Snapshot("bench-scattered", _NOON, cloud=cloud, pods=tuple(pods))
+
+
+def _problem(may: Callable[[InstanceType], bool], families: Sequence[str] | None, pods: Iterable[Pod]) -> Problem:
+    environment, policy, sold = market(may, families)
+    seen = see(cluster_of(pods), policy, sold, environment)
     rules = RequirementRules(policy, sold, environment, seen.snapshot)
     ceilings = Ceilings(seen.fleet, seen.gone, seen.owed, policy, environment)
-    waiting = seen.fleet.waiting_pods or (_pod(0, (1, 1, 0)),)
+    waiting = seen.fleet.waiting_pods or (pod_of(0, (1, 1, 0)),)
     return problem_of(seen, waiting, rules, ceilings, NOTHING_CLOSED)
 
 
@@ -225,7 +240,7 @@ def _is_plain(kind: InstanceType) -> bool:
     return kind.arch == "amd64" and "metal" not in kind.name and whole
 
 
-def _pod(number: int, ask: Ask) -> Pod:
+def pod_of(number: int, ask: Ask) -> Pod:
     cpu, mib, gpus = ask
     amounts: dict[str, str | int] = {"cpu": f"{cpu}m", "memory": f"{mib}Mi", "pods": 1}
     if gpus:

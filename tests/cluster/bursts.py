@@ -25,7 +25,7 @@ from engine.model.quantity import CPU, MEMORY, NVIDIA_GPU, PODS
 from engine.observe.catalog_source import read_catalog_data
 from engine.sandbox.workload import workload_classes
 from engine.scheduling.packing.pack import pack
-from engine.scheduling.packing.problem import NodeKind, PackClass, PackingProblem
+from engine.scheduling.packing.problem import NodeKind, PackClass, Packing, PackingProblem
 from tests.builders import environment
 from tests.cluster.pod_groups import RUN
 from tests.cluster.promised_world import Stage, World, clear, play
@@ -98,11 +98,8 @@ def mixed_pods(seed: int) -> list[Ask]:
 def bill(stage: Stage, name: str, asked: Iterable[Ask]) -> Bill:
     """Plays the burst until no plan buys anything more, and leaves the cluster as it was."""
     pods = list(asked)
-    where = environment(caps=Caps(launches=10_000, added_usd_per_hour=UsdPerHour(10**12)))
-    sold = build_catalog(where.region, where.network.zones, read_catalog_data(), where.pricing)
-    sold = evolve(sold, ebs_usd_per_gib_month=dict.fromkeys(sold.ebs_usd_per_gib_month, 0.0))
-    kinds = _kinds(sold)
-    world = World(_workload(name, pods, kinds), stage, where, sold)
+    where, sold = market()
+    world = World(burst(name, pods, kinds_of(sold)), stage, where, sold)
     play(stage, [world], _MOST_ROUNDS)
     there = stage.list("Pod")
     empty = world.empty_claims(there)
@@ -111,7 +108,7 @@ def bill(stage: Stage, name: str, asked: Iterable[Ask]) -> Bill:
     assert world.document is not None
     claims = tuple(world.document.claims)
     clear(stage, [world])
-    best = pack(_question(pods, kinds, sold, world.policy.node_classes[0], where), _STEPS)
+    best = packed_anew(pods, sold, world.policy.node_classes[0], where)
     first = {name for name, _ in list(world.instances.items())[: world.bought[0]]}
     return Bill(
         usd=sum(claim.usd_per_hour.micros for claim in claims if claim.name not in empty) / 1e6,
@@ -125,7 +122,19 @@ def bill(stage: Stage, name: str, asked: Iterable[Ask]) -> Bill:
     )
 
 
-def _kinds(sold: Catalog) -> list[InstanceType]:
+def market() -> tuple[Environment, Catalog]:
+    """The environment, which caps nothing, and what is for sale."""
+    where = environment(caps=Caps(launches=10_000, removals=10_000, added_usd_per_hour=UsdPerHour(10**12)))
+    sold = build_catalog(where.region, where.network.zones, read_catalog_data(), where.pricing)
+    return where, evolve(sold, ebs_usd_per_gib_month=dict.fromkeys(sold.ebs_usd_per_gib_month, 0.0))
+
+
+def packed_anew(pods: Iterable[Ask], sold: Catalog, node_class: NodeClass, where: Environment) -> Packing:
+    """The best packing of these pods that is known, with nothing of the cluster's."""
+    return pack(_question(pods, kinds_of(sold), sold, node_class, where), _STEPS)
+
+
+def kinds_of(sold: Catalog) -> list[InstanceType]:
     priced = _prices(sold)
     return [
         kind
@@ -171,7 +180,8 @@ def _question(
     )
 
 
-def _workload(name: str, pods: Iterable[Ask], kinds: Iterable[InstanceType]) -> Workload:
+def burst(name: str, pods: Iterable[Ask], kinds: Iterable[InstanceType]) -> Workload:
+    """The pods, bare ones, and the two pools that buy for them."""
     every = list(kinds)
     return Workload(
         name=name,
@@ -179,7 +189,7 @@ def _workload(name: str, pods: Iterable[Ask], kinds: Iterable[InstanceType]) -> 
             _pool(f"{name}-gpu", name, [kind.name for kind in every if kind.accelerators], [GPU_TAINT]),
             _pool(f"{name}-cpu", name, [kind.name for kind in every if not kind.accelerators], []),
         ),
-        pods=tuple(_pod(name, number, ask) for number, ask in enumerate(pods)),
+        pods=tuple(pod_of(name, number, ask) for number, ask in enumerate(pods)),
         daemon_sets=(),
         namespaces=({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}},),
     )
@@ -206,7 +216,7 @@ def _pool(name: str, run: str, types: list[str], taints: list[dict[str, str]]) -
     }
 
 
-def _pod(run: str, number: int, ask: Ask) -> dict[str, Any]:
+def pod_of(run: str, number: int, ask: Ask) -> dict[str, Any]:
     requests = {"cpu": f"{ask.cpu_milli}m", "memory": f"{ask.memory_mib}Mi"}
     devices = {NVIDIA_GPU: str(ask.gpus)} if ask.gpus else {}
     container = {"name": "main", "image": "model:1", "resources": {"requests": requests | devices, "limits": devices}}

@@ -15,6 +15,7 @@ from typing import Any, cast
 import yaml
 from attrs import define, evolve, field, frozen
 
+from engine.actuate.drain import Drainer, KubernetesDrainer
 from engine.actuate.nominate import KubernetesNominator, Nominator, Waiting
 from engine.actuate.registration import KubernetesRegistrar
 from engine.catalog.predicted_labels import predicted_labels
@@ -38,7 +39,7 @@ from engine.policy.launch_template import image_variant
 from engine.policy.load import load_policy
 from engine.reconcile.hands import chores_of, nominate_and_register
 from engine.reconcile.ports import Ports
-from engine.sandbox.cluster_objects import Machine, node_object
+from engine.sandbox.cluster_objects import Machine, is_daemon_pod, node_object
 from engine.sandbox.control_plane import Plane
 from engine.sandbox.plane_client import PlaneClient, PlaneRefused
 from engine.sandbox.plane_parts import KWOK_NODE
@@ -63,6 +64,7 @@ _CREATED = {
     "PersistentVolumeClaim": "/api/v1/namespaces/{}/persistentvolumeclaims",
     "Pod": "/api/v1/namespaces/{}/pods",
     "DaemonSet": "/apis/apps/v1/namespaces/{}/daemonsets",
+    "ReplicaSet": "/apis/apps/v1/namespaces/{}/replicasets",
     "Node": "/api/v1/nodes",
 }
 
@@ -73,6 +75,7 @@ class _Hands:
 
     nominator: Nominator
     registrar: KubernetesRegistrar
+    drainer: Drainer
 
 
 @frozen
@@ -106,15 +109,18 @@ class Stage:
     client: PlaneClient = field(init=False)
     _nominator: KubernetesNominator = field(init=False)
     _registrar: KubernetesRegistrar = field(init=False)
+    _drainer: KubernetesDrainer = field(init=False)
 
     def __attrs_post_init__(self) -> None:
         self.client = self.plane.client()
         api_server = ApiServer(str(self.plane.kubeconfig))
         self._nominator, self._registrar = KubernetesNominator(api_server), KubernetesRegistrar(api_server)
+        self._drainer = KubernetesDrainer(api_server)
 
     def ports_of(self, namespaces: Collection[str]) -> Ports:
         """For a world of these namespaces."""
-        return cast("Ports", _Hands(_OwnNominator(self._nominator, namespaces, self.in_turns), self._registrar))
+        own = _OwnNominator(self._nominator, namespaces, self.in_turns)
+        return cast("Ports", _Hands(own, self._registrar, self._drainer))
 
     def create(self, manifest: Mapping[str, Any]) -> None:
         self.client.create(_CREATED[manifest["kind"]].format(manifest["metadata"].get("namespace")), manifest)
@@ -193,11 +199,16 @@ class World:
     unplaced: list[str] = field(factory=list)
     bound_elsewhere: int = 0
     displaced: int = 0
+    machines_made: int = 0
     first_snapshot: Snapshot | None = None
 
     def __attrs_post_init__(self) -> None:
         pools = "---\n".join((*(yaml.safe_dump(pool) for pool in self.drawn.pools), NODE_CLASS))
         self.policy = load_policy([("pools.yaml", pools.encode())], self.environment)
+
+    @property
+    def pods_wanted(self) -> int:
+        return len(self.drawn.pods)
 
     @property
     def namespaces(self) -> frozenset[str]:
@@ -237,12 +248,16 @@ class World:
         plan = self.decide(snapshot)
         self.unplaced = [f"{each.pod}: {each.refusals}" for each in plan.unplaced]
         self.bought.append(len(plan.launches))
+        self.publish(plan)
+        return len(plan.launches)
+
+    def publish(self, plan: Plan) -> None:
+        """Make the plan's document true, as all lanes would."""
         self.document = plan.document
         for launch in plan.launches:
             self._register(launch.claim)
         settled = evolve(self.ledger, settled_version=plan.document.version)
         self.ledger = evolve(settled, instance_ids={name: one.id for name, one in self.instances.items()})
-        return len(plan.launches)
 
     def open_nodes(self, facts: ClusterFacts) -> None:
         """What a pass does once it sees the nodes: tells each one's pods, and lets kube-scheduler look at it."""
@@ -256,11 +271,7 @@ class World:
 
     def own(self, pods: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
         """The workload's pods among all; without daemons."""
-        return [
-            pod
-            for pod in pods
-            if pod["metadata"]["namespace"] in self.namespaces and not pod["metadata"].get("ownerReferences")
-        ]
+        return [pod for pod in pods if pod["metadata"]["namespace"] in self.namespaces and not is_daemon_pod(dict(pod))]
 
     def waiting(self, pods: Iterable[Mapping[str, Any]]) -> list[str]:
         return [pod["metadata"]["name"] for pod in self.own(pods) if not pod["spec"].get("nodeName")]
@@ -272,9 +283,14 @@ class World:
             self.stage.create(gone)
             self.displaced += 1
 
+    def close(self, node: dict[str, Any]) -> None:
+        """A new node takes nobody until a pass has seen it."""
+        node["spec"]["taints"].append(_UNREGISTERED)
+
     def _register(self, claim: Claim) -> None:
         now = datetime.now(UTC)
-        name = f"{self.drawn.name}-{len(self.instances)}"
+        name = f"{self.drawn.name}-{self.machines_made}"
+        self.machines_made += 1
         instance = Instance(
             id=f"i-{name}",
             claim=claim.name,
@@ -291,7 +307,7 @@ class World:
         kind = self.catalog.instance_type(instance.instance_type)
         node["metadata"]["labels"] |= dict(predicted_labels(kind)) if kind is not None else {}
         node["metadata"]["annotations"] |= dict([KWOK_NODE])
-        node["spec"]["taints"].append(_UNREGISTERED)
+        self.close(node)
         self.stage.create(node)
 
 
@@ -307,7 +323,7 @@ def play(stage: Stage, worlds: Iterable[World], most_rounds: int) -> None:
         pods = stage.list("Pod")
         if not any(bought) and not any(world.waiting(pods) for world in every):
             return
-        eventually(lambda: _all_ready(stage), "every node is ready", poll_seconds=_POLL_SECONDS)
+        eventually(lambda: all_ready(stage), "every node is ready", poll_seconds=_POLL_SECONDS)
         facts = stage.facts()
         for world in every:
             world.open_nodes(facts)
@@ -345,16 +361,16 @@ def let_bind(stage: Stage, worlds: Iterable[World]) -> None:
 
 
 def _all_tried(stage: Stage, worlds: Iterable[World]) -> bool:
-    tried = Counter(pod["metadata"]["namespace"] for pod in stage.list("Pod") if _was_refused(pod))
-    return all(sum(tried[name] for name in world.namespaces) >= len(world.drawn.pods) for world in worlds)
+    tried = Counter(pod["metadata"]["namespace"] for pod in stage.list("Pod") if was_refused(pod))
+    return all(sum(tried[name] for name in world.namespaces) >= world.pods_wanted for world in worlds)
 
 
-def _all_ready(stage: Stage) -> bool:
+def all_ready(stage: Stage) -> bool:
     return not any(
         taint["key"] == _NOT_READY for node in stage.list("Node") for taint in node["spec"].get("taints") or []
     )
 
 
-def _was_refused(pod: Mapping[str, Any]) -> bool:
+def was_refused(pod: Mapping[str, Any]) -> bool:
     conditions = (pod.get("status") or {}).get("conditions") or []
     return any(one["type"] == "PodScheduled" and one["status"] == "False" for one in conditions)
