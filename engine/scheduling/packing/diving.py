@@ -66,7 +66,7 @@ def _surest(part: Part, columns: Sequence[Column], optimum: Optimum) -> list[Bou
     if not amounts.any() and len(amounts):
         amounts[int(np.argmax(optimum.amounts))] = 1
     kept, limits = [], part.limits.copy()
-    for index in np.flatnonzero(amounts).tolist():
+    for index in np.flatnonzero(amounts > 0).tolist():
         column = columns[index]
         nodes = min(int(amounts[index]), nodes_within(part, column.kind, limits))
         if nodes:

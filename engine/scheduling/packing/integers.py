@@ -36,7 +36,8 @@ def rounded(part: Part, columns: Sequence[Column], optimum: Optimum) -> Iterator
 
 def _within_limits(part: Part, columns: Sequence[Column], amounts: Ints) -> Iterator[Bought]:
     limits = part.limits.copy()
-    for index in np.flatnonzero(amounts).tolist():
+    # A solver's nothing may be a little less.
+    for index in np.flatnonzero(amounts > 0).tolist():
         column = columns[index]
         nodes = min(int(amounts[index]), nodes_within(part, column.kind, limits))
         limits -= nodes * part.takes[column.kind]

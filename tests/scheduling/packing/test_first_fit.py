@@ -11,8 +11,8 @@ from engine.scheduling.packing import filling
 from engine.scheduling.packing.by_turns import whole_by_turns
 from engine.scheduling.packing.compiled import cheapest_for, fill, unbeaten
 from engine.scheduling.packing.first_fit import Bought, first_fit, orders
-from engine.scheduling.packing.integers import cost_micros, trimmed, unplaced
-from engine.scheduling.packing.master import Column
+from engine.scheduling.packing.integers import cost_micros, rounded, trimmed, unplaced
+from engine.scheduling.packing.master import Column, Optimum
 from engine.scheduling.packing.part import UNLIMITED, Part
 from engine.scheduling.packing.parting import parts_of
 from engine.scheduling.packing.problem import NodeKind, PackClass, PackingProblem
@@ -105,3 +105,14 @@ def test_a_kind_is_beaten_by_a_cheaper_one_of_more_room_but_not_by_one_that_runs
     of_one, yes = np.zeros(2, np.int64), np.ones((1, 1), np.bool_)
     assert filling.unbeaten(prices, rooms, takes, np.array([True, True]), of_one, yes).tolist() == [True, False]
     assert filling.unbeaten(prices, rooms, takes, np.array([False, True]), of_one, yes).tolist() == [True, True]
+
+
+def test_a_solvers_nothing_that_is_a_little_less_buys_no_node() -> None:
+    kinds = (NodeKind((3,), 10, most=1), NodeKind((1,), 5))
+    [part], _ = parts_of(PackingProblem((PackClass((1,), 3, frozenset({0, 1})),), kinds))
+    columns = [Column(0, ((0, 3),)), Column(0, ((0, 2),))]
+    nothing = np.zeros(1)
+    found = list(rounded(part, columns, Optimum(10.0, np.array([1.0, -1e-9]), nothing, nothing)))
+    assert found
+    for bought in found:
+        assert [each.nodes for each in bought] == [1]
