@@ -7,7 +7,8 @@ causes, with the same inputs, prove as much.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Collection
 from datetime import datetime
 
 from engine.disruption.candidate import Candidate
@@ -44,10 +45,16 @@ def drift_of(machine: Machine, now: datetime) -> Pending | None:
 class Rollouts:
     """How far each change has come: by pool and by the launch template that machines would boot from today."""
 
-    def __init__(self, machines: Iterable[Machine], now: datetime) -> None:
+    def __init__(self, machines: Collection[Machine], now: datetime) -> None:
         self._now = now
         self._known: dict[tuple[str, str], tuple[int, int, int, datetime | None]] = {}
         self._new: dict[tuple[str, str], list[Machine]] = {}
+        # Those that go first, and whose pods have what comes after them only then: each is a trial on its way.
+        self._leaving = Counter(
+            (each.pool.name, each.template_today)
+            for each in machines
+            if each.changes and each.is_marked and not each.successors
+        )
         for each in machines:
             if not each.changes and not each.is_marked and (each.is_initialized or each.is_coming):
                 self._new.setdefault((each.pool.name, each.template_today), []).append(each)
@@ -70,7 +77,7 @@ class Rollouts:
             if each.is_initialized and each.initialized_at is not None
         ]
         proven = sum(end <= self._now for end in ends)
-        on_trial = len(self._new.get(rollout, ())) - proven
+        on_trial = len(self._new.get(rollout, ())) - proven + self._leaving[rollout]
         return upkeep.canaries, proven, on_trial, min((end for end in ends if end > self._now), default=None)
 
 
