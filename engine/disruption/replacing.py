@@ -152,8 +152,8 @@ class Replacing:
     def _refuse(self, failures: Mapping[str, StayReason], batch: Sequence[Candidate]) -> None:
         """Those of which only their own room is wanting may go first; ``failures`` are by claim."""
         self._others |= {each.machine.name: Relocation(refused=failures[each.machine.name]) for each in batch}
-        # Whoever was promised a place on one keeps that until it is taken.
-        wanted = {each.claim for each in self.answer.placements}
+        # Whoever was promised a place on one keeps that until it is taken; what is only kept spare holds no machine.
+        wanted = {each.claim for each in self.answer.placements if not is_spare(each.pod)}
         self._let_go_first(
             [each for each in batch if _may_go_first(each, failures) and each.machine.name not in wanted]
         )

@@ -10,7 +10,7 @@ from engine.model.claim import Claim
 from engine.model.plan import Plan
 from engine.model.policy import ConsolidationPolicy, NodePool, Policy
 from engine.model.refusal import GuardrailBlocks, KarpenterOwnsPool, PoolPaused
-from engine.model.replacement import AwaitsReplacement, RolloutWaits
+from engine.model.replacement import AwaitsReplacement, NoPlace, RolloutWaits, StandsIn
 from engine.model.stay import (
     BaseCapacity,
     BelowConsolidateAfter,
@@ -83,14 +83,14 @@ class Idling:
             reason = reasons.get(name)
             is_counting = isinstance(reason, BelowConsolidateAfter | NotInitialized)
             is_counting = is_counting or (isinstance(reason, InUse) and not reason.planned)
-            if not (is_counting or isinstance(reason, InUse)) or (self._world.refused and not is_counting):
+            if not (is_counting or isinstance(reason, InUse | StandsIn)) or (self._world.refused and not is_counting):
                 # Something else keeps it; its time begins anew once that is over.
                 self._since[name] = now
             if self._may_hold_for_good(reason, pool, is_busy=pool in is_busy):
                 self._held_since[name] = now
             stood, held = now - self._since[name], now - self._held_since[name]
             is_overdue = is_counting and stood > after + _SLACK
-            is_kept_for_nobody = isinstance(reason, InUse) and stood > after + _MOST_PLANNED
+            is_kept_for_nobody = isinstance(reason, InUse | StandsIn) and stood > after + _MOST_PLANNED
             is_held_too_long = held > after + _SLACK + _MOST_HELD
             if name not in self._told and (is_overdue or is_kept_for_nobody or is_held_too_long):
                 self._told.add(name)
@@ -105,13 +105,19 @@ class Idling:
 
     def _may_hold_for_good(self, reason: StayReason | None, name: str, *, is_busy: bool) -> bool:
         """A node that has drifted tells what it waits for on that account, even where it would not go for standing idle
-        either: for what its pool keeps spare, or for a pod that some budget holds on another node."""
+        either: for what its pool keeps spare, or for a pod that some budget holds on another node.
+
+        One that is base capacity, and for which limits admit no other, goes first; not where its pool's surge is 1,
+        which is a person's word that it waits. A node that stands in for others is as one that pods are planned for.
+        """
         pool = self._pools[name]
         if isinstance(reason, BudgetExhausted):
             return is_busy or not reason.allowed
         if isinstance(reason, RolloutWaits):
             return bool(pool.headroom or pool.base_nodes)
-        return isinstance(reason, _FOR_GOOD) or (isinstance(reason, InUse) and bool(self._world.refused))
+        if isinstance(reason, NoPlace):
+            return not reason.pod and pool.upkeep.surge == 1
+        return isinstance(reason, _FOR_GOOD) or (isinstance(reason, InUse | StandsIn) and bool(self._world.refused))
 
     def _idle(self) -> Iterator[tuple[str, tuple[str, timedelta]]]:
         """Each machine that stands idle and is not to do so for good: its pool's name, and for how long it may."""

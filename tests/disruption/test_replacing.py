@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 import pytest
 from attrs import evolve
 
 from engine.model.money import UsdPerHour
 from engine.model.plan import LaunchReason
-from engine.model.policy import Budget
+from engine.model.policy import Budget, Disruption, Spare
 from engine.model.quantity import NODES, NVIDIA_GPU, Resources
 from engine.model.reason import DisruptionReason
+from engine.model.refusal import LimitReached
 from engine.model.replacement import AwaitsReplacement, NoPlace, RolloutWaits
 from engine.model.upkeep import Upkeep
 from engine.report.stay_words import stay_words
-from tests.builders import minutes
+from tests.builders import G5_12XLARGE, G5_XLARGE, catalog, minutes
 from tests.disruption.going_world import bought, kept, marks, of, releases, served, stay, steady
 
 ALL_AT_ONCE = Upkeep(canaries=0)
@@ -233,3 +236,35 @@ def test_nobody_moves_to_a_machine_that_goes_first_in_the_same_plan(limit: int) 
         if plan.is_empty:
             break
     assert plan.is_empty
+
+
+@pytest.mark.parametrize("spare", [1, 2])
+def test_base_capacity_goes_first_where_a_limit_is_full_though_devices_of_it_are_kept_spare(spare: int) -> None:
+    one_out = Disruption(consolidate_after=timedelta(days=9), budgets=(Budget(nodes=1),))
+    headroom = (Spare(NVIDIA_GPU, spare),)
+    pool = steady(min_nodes=2, headroom=headroom, limits={NVIDIA_GPU: 2}, upkeep=ALL_AT_ONCE, disruption=one_out)
+    one = of(pool=pool, sold=catalog([G5_XLARGE])).started()
+    old = {each.claim for each in one.running()}
+    assert len(old) == 2
+    one.new_image()
+
+    [mark] = marks(one.decide())
+    assert mark.delete_first is not None
+    assert {type(each.refusal) for each in mark.delete_first.refusals} == {LimitReached}
+    one.rest()
+    new = {each.claim for each in one.running()}
+    assert (len(new), old & new) == (2, set())
+
+
+def test_a_node_with_pods_and_spare_devices_goes_first_where_a_limit_is_full() -> None:
+    pool = steady(headroom=(Spare(NVIDIA_GPU, 2),), limits={NODES: 1}, upkeep=ALL_AT_ONCE)
+    one = of(served("a"), served("b"), pool=pool, sold=catalog([G5_12XLARGE])).started()
+    [old] = one.running()
+    one.new_image()
+
+    [mark] = marks(one.decide())
+    assert mark.delete_first is not None
+    one.rest()
+    [new] = one.running()
+    assert new.claim != old.claim
+    assert all(each.node_name is not None for each in one.pods.values())

@@ -18,6 +18,7 @@ from engine.model.node import READY, NodeCondition
 from engine.model.plan import Kept, Launch, LaunchReason, Placement, Plan, Removal, RemovalPhase
 from engine.model.policy import Budget, Disruption, NodePool, Policy
 from engine.model.reason import DisruptionReason
+from engine.model.replacement import NoPlace, StandsIn
 from engine.model.rule import AnyRule, DisruptionBudget, Expression, LimitedResource, LimitRule
 from engine.model.stay import BudgetExhausted, InUse, RemovalCap, StayReason
 from engine.simulate.auditor import Auditor
@@ -319,22 +320,27 @@ def staying_for(reason: StayReason) -> Callable[..., Plan]:
     return decider
 
 
-def idled(reason: StayReason, length: float) -> list[str]:
+def idled(reason: StayReason, length: float, of: Policy = OPEN) -> list[str]:
     """Hours in which one machine stands idle, but for the first few minutes."""
-    one = world(task(lasts=5), of=OPEN)
-    within = Simulation(one, OPEN, CATALOG, ENVIRONMENT, decider=staying_for(reason))
+    one = world(task(lasts=5), of=of)
+    within = Simulation(one, of, CATALOG, ENVIRONMENT, decider=staying_for(reason))
     run = within.run(hours(length))
     assert {each.rule for each in run.violations} <= {"idle-too-long"}
     return [each.what for each in run.violations]
 
 
-def test_a_node_that_is_kept_for_pods_which_never_come_is_found() -> None:
-    assert idled(InUse(pods=0, planned=1), 2) == []
-    assert len(idled(InUse(pods=0, planned=1), 3)) == 1
+@pytest.mark.parametrize(
+    "reason", [InUse(pods=0, planned=1), StandsIn(("old",), ("node-old",))], ids=["planned", "stands in"]
+)
+def test_a_node_that_is_kept_for_pods_which_never_come_is_found(reason: StayReason) -> None:
+    assert idled(reason, 2) == []
+    assert len(idled(reason, 3)) == 1
 
 
 @pytest.mark.parametrize(
-    "reason", [RemovalCap(cap=1), BudgetExhausted("1 node", allowed=1, used=1)], ids=["cap", "budget that is not used"]
+    "reason",
+    [RemovalCap(cap=1), BudgetExhausted("1 node", allowed=1, used=1), NoPlace("", ())],
+    ids=["cap", "budget that is not used", "no place for base capacity"],
 )
 def test_an_idle_node_that_is_held_for_hours_by_what_should_pass_is_found(reason: StayReason) -> None:
     assert idled(reason, 4) == []
@@ -343,6 +349,13 @@ def test_an_idle_node_that_is_held_for_hours_by_what_should_pass_is_found(reason
 
 def test_an_idle_node_may_be_held_for_good_by_a_budget_of_none() -> None:
     assert idled(BudgetExhausted("0 nodes", allowed=0, used=0), 6) == []
+
+
+def test_an_idle_node_of_base_capacity_may_be_held_for_good_by_a_surge_of_one() -> None:
+    [pool] = OPEN.node_pools
+    waits = policy(evolve(pool, upkeep=evolve(pool.upkeep, surge=1)))
+    assert idled(NoPlace("", ()), 6, waits) == []
+    assert len(idled(NoPlace("default/one", ()), 6, waits)) == 1
 
 
 def test_a_placement_of_a_waiting_pod_counts_only_where_its_node_is_up() -> None:
