@@ -7,15 +7,13 @@ from datetime import datetime, timedelta
 from random import Random
 
 from attrs import define, evolve, field, frozen
+from mix_world import node_of
 from running_machines import running_instance
 from scattered_world import Load, cluster_of, market, pod_of
 
 from engine.decide import decide
-from engine.model import labels as keys
 from engine.model.catalog import Catalog
-from engine.model.claim import Claim
 from engine.model.environment import Environment
-from engine.model.node import Instance, Node
 from engine.model.plan import Plan
 from engine.model.pod import Owner, Pod, PodPhase
 from engine.model.policy import Budget, ConsolidationPolicy, Disruption, Policy
@@ -108,7 +106,7 @@ def _bought(load: Load, policy: Policy, sold: Catalog, environment: Environment)
     instances = {
         launch.claim.name: running_instance(number, launch.claim) for number, launch in enumerate(plan.launches)
     }
-    nodes = [_node(launch.claim, instances[launch.claim.name]) for launch in plan.launches]
+    nodes = [node_of(launch.claim, instances[launch.claim.name]) for launch in plan.launches]
     homes = {pod: node.name for launch, node in zip(plan.launches, nodes, strict=True) for pod in launch.pods}
     return evolve(
         empty,
@@ -118,18 +116,6 @@ def _bought(load: Load, policy: Policy, sold: Catalog, environment: Environment)
         cloud=evolve(empty.cloud, instances=tuple(instances.values())),
         document=plan.document,
         ledger=evolve(plan.ledger, settled_version=plan.document.version),
-    )
-
-
-def _node(claim: Claim, instance: Instance) -> Node:
-    name = f"node-{claim.name}"
-    return Node(
-        name=name,
-        allocatable=claim.allocatable,
-        created_at=claim.created_at,
-        provider_id=f"aws:///{instance.zone}/{instance.id}",
-        labels={**claim.labels, keys.HOSTNAME: name, keys.REGISTERED: "true", keys.INITIALIZED: "true"},
-        taints=claim.taints,
     )
 
 

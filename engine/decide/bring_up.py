@@ -170,10 +170,8 @@ def _seen(sighting: Sighting, before: Milestones, now: datetime) -> Milestones:
 def _without_node(
     sighting: Sighting, seen: Milestones, pool: NodePool, now: datetime, *, is_blind: bool, may_fail: bool
 ) -> BringUp:
-    milestone, deadline = (
-        Milestone.REGISTERED,
-        _began(sighting, seen, seen.launched_at or now) + pool.registration_deadline,
-    )
+    began = _began(sighting, seen, seen.launched_at or now)
+    milestone, deadline = Milestone.REGISTERED, began + pool.registration_deadline
     if seen.launched_at is None:
         milestone, deadline = Milestone.LAUNCHED, (seen.asked_at or now) + pool.launch_deadline
     is_late = now >= deadline

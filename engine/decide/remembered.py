@@ -29,7 +29,7 @@ Answer = TypeVar("Answer")
 # What expressions read of the time.
 _TIMES = ("now", "windows", "pod.waiting")
 _ANY_TIME = datetime(2000, 1, 1, tzinfo=UTC)
-_NO_GRACE = timedelta()
+_NO_TIME = timedelta()
 _NOTHING = Ledger()
 
 
@@ -129,7 +129,7 @@ def _are_like(pods: tuple[Pod, ...], others: tuple[Pod, ...]) -> bool:
 
 def _on_places(pod: Pod) -> Pod:
     """The pod without what only tells how it has fared since it was bound, and how it would end."""
-    return evolve(pod, started_at=None, ready_at=None, images=(), uid="", grace=_NO_GRACE, ends_by=None)
+    return evolve(pod, started_at=None, ready_at=None, images=(), uid="", grace=_NO_TIME, ends_by=None)
 
 
 def _facts(seen: Seen) -> tuple[object, ...]:
@@ -145,7 +145,7 @@ def _without_pods(snapshot: Snapshot) -> Snapshot:
         taken_at=_ANY_TIME,
         pods=(),
         ledger=_NOTHING,
-        cloud=evolve(snapshot.cloud, clock_ahead=_NO_GRACE),
+        cloud=evolve(snapshot.cloud, clock_ahead=_NO_TIME),
         workload=workload,
         problems=(),
         paused="",

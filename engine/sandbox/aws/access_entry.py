@@ -6,11 +6,11 @@ own endpoint a create fails as that endpoint answers.
 
 from collections.abc import Mapping
 
-from engine.sandbox.aws.deleting import delete
+from engine.sandbox.aws.deleting import delete, described
 from engine.sandbox.aws.resource import MINUTE_SECONDS, Resource
 from engine.sandbox.aws.schema import Input, equal_as_sets
 from engine.sandbox.aws.session import AwsError, Region
-from engine.sandbox.aws.tagging import remote_tags
+from engine.sandbox.aws.tagging import changed_tags, remote_tags
 from engine.sandbox.aws.waiting import patiently
 from engine.sandbox.aws.wire import Properties
 
@@ -53,12 +53,9 @@ class AccessEntry(Resource):
 
     def look(self, aws: Region, identity: str, known: Properties) -> Properties | None:
         cluster, principal = identity.split(":", 1)
-        try:
-            answer = aws.call("eks", "DescribeAccessEntry", clusterName=cluster, principalArn=principal)
-        except AwsError as error:
-            if error.code in _GONE:
-                return None
-            raise
+        answer = described(aws, "eks", "DescribeAccessEntry", _GONE, clusterName=cluster, principalArn=principal)
+        if answer is None:
+            return None
         entry = answer["accessEntry"]
         return {
             "accessEntryArn": entry["accessEntryArn"],
@@ -73,9 +70,8 @@ class AccessEntry(Resource):
         }
 
     def retag(self, aws: Region, identity: str, known: Properties, new: Mapping[str, str]) -> None:
-        old, arn = known.get("tagsAll") or {}, known["accessEntryArn"]
-        gone = sorted(old.keys() - new.keys())
-        put = {key: value for key, value in new.items() if old.get(key) != value}
+        gone, put = changed_tags(known.get("tagsAll"), new)
+        arn = known["accessEntryArn"]
         if gone:
             aws.call("eks", "UntagResource", resourceArn=arn, tagKeys=gone)
         if put:

@@ -6,14 +6,20 @@ from engine.sandbox.aws.session import AwsError, Region, has_code
 from engine.sandbox.aws.waiting import patiently
 
 
-def found(aws: Region, action: str, key: str, gone_codes: tuple[str, ...], **request: Any) -> Any:
-    """The first thing that a Describe action answers under `key`; None when there is none, or none any more."""
+def described(aws: Region, service: str, action: str, gone_codes: tuple[str, ...], **request: Any) -> Any:
+    """What an action answers about a thing; None when it is not there, or not any more."""
     try:
-        listed = aws.ec2(action, **request)[key]
+        return aws.call(service, action, **request)
     except AwsError as error:
         if error.code in gone_codes:
             return None
         raise
+
+
+def found(aws: Region, action: str, key: str, gone_codes: tuple[str, ...], **request: Any) -> Any:
+    """The first thing that a Describe action answers under `key`; None when there is none, or none any more."""
+    answer = described(aws, "ec2", action, gone_codes, **request)
+    listed = answer[key] if answer is not None else ()
     return listed[0] if listed else None
 
 

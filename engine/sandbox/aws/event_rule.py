@@ -3,12 +3,12 @@
 from collections.abc import Mapping
 from typing import Any
 
-from engine.sandbox.aws.deleting import delete
+from engine.sandbox.aws.deleting import delete, described
 from engine.sandbox.aws.resource import MINUTE_SECONDS, Named, Resource, unique_name
 from engine.sandbox.aws.role import same_json, says_wrong_json
 from engine.sandbox.aws.schema import Input, Rules
 from engine.sandbox.aws.session import AwsError, Region
-from engine.sandbox.aws.tagging import remote_tags, tag_list
+from engine.sandbox.aws.tagging import changed_tags, remote_tags, tag_list
 from engine.sandbox.aws.wire import Properties, Value
 
 LONGEST_NAME = 64
@@ -48,7 +48,7 @@ class EventRule(Resource):
         return str(name)
 
     def look(self, aws: Region, identity: str, known: Properties) -> Properties | None:
-        rule = _found(aws, "DescribeRule", Name=identity)
+        rule = described(aws, "events", "DescribeRule", _GONE, Name=identity)
         if rule is None:
             return None
         before, pattern = known.get("eventPattern"), rule.get("EventPattern")
@@ -64,9 +64,8 @@ class EventRule(Resource):
         }
 
     def retag(self, aws: Region, identity: str, known: Properties, new: Mapping[str, str]) -> None:
-        old, arn = known.get("tagsAll") or {}, known["arn"]
-        gone = sorted(old.keys() - new.keys())
-        put = {key: value for key, value in new.items() if old.get(key) != value}
+        gone, put = changed_tags(known.get("tagsAll"), new)
+        arn = known["arn"]
         if gone:
             aws.call("events", "UntagResource", ResourceARN=arn, TagKeys=gone)
         if put:
@@ -122,7 +121,7 @@ class EventTarget(Resource):
 
     def look(self, aws: Region, identity: str, known: Properties) -> Properties | None:
         rule = str(known["rule"])
-        answer = _found(aws, "ListTargetsByRule", Rule=rule)
+        answer = described(aws, "events", "ListTargetsByRule", _GONE, Rule=rule)
         targets: list[Any] = answer["Targets"] if answer is not None else []
         found = next((one for one in targets if f"{rule}-{one['Id']}" == identity), None)
         if found is None:
@@ -138,15 +137,6 @@ class EventTarget(Resource):
 
     def remove(self, aws: Region, identity: str, known: Properties, timeout: float) -> None:
         delete(aws, "RemoveTargets", _GONE, timeout, service="events", Rule=known["rule"], Ids=[str(known["targetId"])])
-
-
-def _found(aws: Region, action: str, **request: Any) -> Any:
-    try:
-        return aws.call("events", action, **request)
-    except AwsError as error:
-        if error.code in _GONE:
-            return None
-        raise
 
 
 def _put(aws: Region, name: str, inputs: Properties, **more: Any) -> None:

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from engine.sandbox.aws.deleting import described
 from engine.sandbox.aws.session import AwsError, Region
 
 NO_SUCH_ENTITY = ("NoSuchEntity",)
@@ -9,12 +10,8 @@ NO_SUCH_ENTITY = ("NoSuchEntity",)
 
 def find(aws: Region, action: str, key: str, **request: Any) -> Any:
     """What a Get action answers under `key`; None for an entity that does not exist."""
-    try:
-        return aws.iam(action, **request)[key]
-    except AwsError as error:
-        if error.code in NO_SUCH_ENTITY:
-            return None
-        raise
+    answer = described(aws, "iam", action, NO_SUCH_ENTITY, **request)
+    return answer[key] if answer is not None else None
 
 
 def pages(aws: Region, action: str, key: str, **request: Any) -> list[Any]:

@@ -7,7 +7,7 @@ from engine.sandbox.aws.iam import NO_SUCH_ENTITY, find
 from engine.sandbox.aws.resource import MINUTE_SECONDS, Named, Resource, unique_name
 from engine.sandbox.aws.schema import Input, Rules
 from engine.sandbox.aws.session import AwsError, Region
-from engine.sandbox.aws.tagging import remote_tags, tag_list
+from engine.sandbox.aws.tagging import changed_tags, remote_tags, tag_list
 from engine.sandbox.aws.waiting import Wait, patiently
 from engine.sandbox.aws.wire import Properties
 
@@ -60,9 +60,7 @@ class InstanceProfile(Resource):
         }
 
     def retag(self, aws: Region, identity: str, known: Properties, new: Mapping[str, str]) -> None:
-        old = known.get("tagsAll") or {}
-        gone = sorted(old.keys() - new.keys())
-        put = {key: value for key, value in new.items() if old.get(key) != value}
+        gone, put = changed_tags(known.get("tagsAll"), new)
         if gone:
             aws.iam("UntagInstanceProfile", InstanceProfileName=identity, TagKeys=gone)
         if put:

@@ -1,14 +1,13 @@
 """aws:sqs/queue:Queue and aws:sqs/queuePolicy:QueuePolicy. A queue's id is its URL, and so is its policy's."""
 
 from collections.abc import Mapping
-from typing import Any
 
-from engine.sandbox.aws.deleting import delete
+from engine.sandbox.aws.deleting import delete, described
 from engine.sandbox.aws.resource import MINUTE_SECONDS, Named, Resource, unique_name
 from engine.sandbox.aws.role import same_json, says_wrong_json
 from engine.sandbox.aws.schema import Input, Rules
-from engine.sandbox.aws.session import AwsError, Region, has_code
-from engine.sandbox.aws.tagging import remote_tags
+from engine.sandbox.aws.session import Region, has_code
+from engine.sandbox.aws.tagging import changed_tags, remote_tags
 from engine.sandbox.aws.waiting import Wait, patiently
 from engine.sandbox.aws.wire import Properties, Value
 
@@ -94,9 +93,7 @@ class Queue(Resource):
         }
 
     def retag(self, aws: Region, identity: str, known: Properties, new: Mapping[str, str]) -> None:
-        old = known.get("tagsAll") or {}
-        gone = sorted(old.keys() - new.keys())
-        put = {key: value for key, value in new.items() if old.get(key) != value}
+        gone, put = changed_tags(known.get("tagsAll"), new)
         if gone:
             aws.call("sqs", "UntagQueue", QueueUrl=identity, TagKeys=gone)
         if put:
@@ -149,13 +146,8 @@ class QueuePolicy(Resource):
 
 def attributes_of(aws: Region, url: str) -> Mapping[str, str] | None:
     """What SQS says of a queue; None when it is gone."""
-    try:
-        answer: Any = aws.call("sqs", "GetQueueAttributes", QueueUrl=url, AttributeNames=["All"])
-    except AwsError as error:
-        if error.code in GONE:
-            return None
-        raise
-    return dict(answer.get("Attributes") or {})
+    answer = described(aws, "sqs", "GetQueueAttributes", GONE, QueueUrl=url, AttributeNames=["All"])
+    return dict(answer.get("Attributes") or {}) if answer is not None else None
 
 
 def _attributes(inputs: Properties) -> dict[str, str]:

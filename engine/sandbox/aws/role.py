@@ -10,7 +10,7 @@ from engine.sandbox.aws.iam import NO_SUCH_ENTITY, find, pages, principal_is_not
 from engine.sandbox.aws.resource import MINUTE_SECONDS, Named, Resource, unique_name
 from engine.sandbox.aws.schema import Input, Rules, equal_as_sets
 from engine.sandbox.aws.session import Region
-from engine.sandbox.aws.tagging import remote_tags, tag_list
+from engine.sandbox.aws.tagging import changed_tags, remote_tags, tag_list
 from engine.sandbox.aws.waiting import patiently
 from engine.sandbox.aws.wire import Properties, Value
 
@@ -99,9 +99,7 @@ class Role(Resource):
         }
 
     def retag(self, aws: Region, identity: str, known: Properties, new: Mapping[str, str]) -> None:
-        old = known.get("tagsAll") or {}
-        gone = sorted(old.keys() - new.keys())
-        put = {key: value for key, value in new.items() if old.get(key) != value}
+        gone, put = changed_tags(known.get("tagsAll"), new)
         if gone:
             aws.iam("UntagRole", RoleName=identity, TagKeys=gone)
         if put:

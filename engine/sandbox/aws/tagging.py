@@ -39,12 +39,17 @@ def tag_specifications(kind: str, tags: Mapping[str, str] | None) -> list[dict[s
     return [{"ResourceType": kind, "Tags": tag_list(tags)}] if tags else None
 
 
+def changed_tags(old: Mapping[str, str] | None, new: Mapping[str, str]) -> tuple[list[str], Tags]:
+    """The keys that go, and the tags to put, between what a thing carries and what it is to carry."""
+    before = old or {}
+    return sorted(before.keys() - new.keys()), {key: value for key, value in new.items() if before.get(key) != value}
+
+
 def change_ec2_tags(aws: Region, identity: str, old: Mapping[str, str], new: Mapping[str, str]) -> None:
     """Bring an EC2 thing's tags from old to new: deletions first."""
-    gone = {key: value for key, value in old.items() if key not in new}
-    put = {key: value for key, value in new.items() if old.get(key) != value}
+    gone, put = changed_tags(old, new)
     if gone:
-        aws.ec2("DeleteTags", Resources=[identity], Tags=tag_list(gone))
+        aws.ec2("DeleteTags", Resources=[identity], Tags=tag_list({key: old[key] for key in gone}))
     if put:
         aws.ec2("CreateTags", Resources=[identity], Tags=tag_list(put))
 

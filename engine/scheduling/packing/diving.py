@@ -7,9 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 from attrs import evolve, frozen
 
-from engine.scheduling.packing.first_fit import Bought, first_fit, nodes_within, orders
+from engine.scheduling.packing.first_fit import Bought, first_fit, orders
 from engine.scheduling.packing.generation import Generation
-from engine.scheduling.packing.integers import left_over
+from engine.scheduling.packing.integers import left_over, within_limits
 from engine.scheduling.packing.master import Column, Optimum
 from engine.scheduling.packing.part import Part
 from engine.scheduling.packing.search import Ints
@@ -65,14 +65,7 @@ def _surest(part: Part, columns: Sequence[Column], optimum: Optimum) -> list[Bou
     amounts = np.floor(optimum.amounts + 1e-6).astype(np.int64)
     if not amounts.any() and len(amounts):
         amounts[int(np.argmax(optimum.amounts))] = 1
-    kept, limits = [], part.limits.copy()
-    for index in np.flatnonzero(amounts > 0).tolist():
-        column = columns[index]
-        nodes = min(int(amounts[index]), nodes_within(part, column.kind, limits))
-        if nodes:
-            limits -= nodes * part.takes[column.kind]
-            kept.append(Bought(column.kind, column.load, nodes))
-    return kept
+    return within_limits(part, columns, amounts)
 
 
 def _cut_to(counts: Ints, columns: Sequence[Column]) -> list[Column]:

@@ -28,21 +28,23 @@ def rounded(part: Part, columns: Sequence[Column], optimum: Optimum) -> Iterator
     """Whole nodes of the optimum, its remainders rounded up from a share on, and first fit for the pods left over."""
     for share in _SHARES_ROUNDED_UP:
         amounts = np.floor(optimum.amounts + 1 - share + _NEARLY_WHOLE).astype(np.int64)
-        kept = list(_within_limits(part, columns, amounts))
+        kept = within_limits(part, columns, amounts)
         left, limits = left_over(part, kept)
         more, _ = first_fit(part, left, next(orders(part)), limits)
         yield (*kept, *more)
 
 
-def _within_limits(part: Part, columns: Sequence[Column], amounts: Ints) -> Iterator[Bought]:
-    limits = part.limits.copy()
+def within_limits(part: Part, columns: Sequence[Column], amounts: Ints) -> list[Bought]:
+    """So many nodes of each column, in their order, as the limits leave room for."""
+    kept, limits = [], part.limits.copy()
     # A solver's nothing may be a little less.
     for index in np.flatnonzero(amounts > 0).tolist():
         column = columns[index]
         nodes = min(int(amounts[index]), nodes_within(part, column.kind, limits))
         limits -= nodes * part.takes[column.kind]
         if nodes:
-            yield Bought(column.kind, column.load, nodes)
+            kept.append(Bought(column.kind, column.load, nodes))
+    return kept
 
 
 def left_over(part: Part, bought: Sequence[Bought]) -> tuple[Ints, Ints]:
@@ -98,7 +100,7 @@ def integer_optimum(part: Part, columns: Sequence[Column]) -> tuple[Bought, ...]
     if solver.getInfo().primal_solution_status != highspy.kSolutionStatusFeasible:
         return None
     amounts = np.rint(np.array(solver.getSolution().col_value)[: len(columns)]).astype(np.int64)
-    bought = tuple(_within_limits(part, columns, amounts))
+    bought = within_limits(part, columns, amounts)
     left, limits = left_over(part, bought)
     more, _ = first_fit(part, left, range(classes), limits)
     return (*bought, *more)
